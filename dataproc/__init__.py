@@ -1,0 +1,1 @@
+"""From raw crawl to versioned Parquet shards: sources, stages, global steps, versions and their report."""

@@ -1,0 +1,223 @@
+"""The pipeline file as strict typed models. Every mistake in it is found before any work starts."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, field_validator
+
+from dataproc.sources.base import InputSpec
+from dataproc.sources.registry import SOURCES
+from dataproc.stages.base import Resources, Stage
+from dataproc.stages.exact_dedup import ExactDedup
+from dataproc.stages.registry import stage_class
+from store import files
+from store.artefacts import NAME_PATTERN
+from store.digests import stream_digest
+from store.errors import ConfigError
+from store.strict_yaml import StrictModel, data_files, locate, read_yaml, validate
+
+
+class OutputSpec(StrictModel):
+    """`output:` of a pipeline file. `shard_mb` is the aimed size of a shard on disk in megabytes (10^6 bytes)."""
+
+    shard_mb: float = Field(256, gt=0)
+    compression: Literal["zstd", "snappy", "none"] = "zstd"
+
+
+class Limits(StrictModel):
+    """`limits:` of a pipeline file."""
+
+    max_quarantined_fraction: float = Field(0.01, ge=0, le=1)
+    record_timeout_s: float = Field(60, gt=0)  # a record that holds a worker longer is quarantined
+    unit_mb: float = Field(8, gt=0)  # stored megabytes of input in one work unit
+    worker_memory_mb: int = Field(4096, ge=256)  # what one record may make a worker allocate beyond its start
+
+
+class PipelineFile(StrictModel):
+    """A pipeline file as written; `stages` are checked one by one against the Config of their class."""
+
+    dataset: str
+    version: str
+    owner: str
+    inputs: tuple[InputSpec, ...] = Field(min_length=1)
+    stages: tuple[Any, ...] = ()
+    output: OutputSpec = OutputSpec()
+    limits: Limits = Limits()
+
+    @field_validator("dataset", "version")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        if not NAME_PATTERN.fullmatch(value):
+            raise ValueError(f"{value!r} is not a name: use letters, digits, '.', '_' and '-', starting with a letter or digit")
+        return value
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """A stage of the pipeline: the name in the file, its class and its checked configuration."""
+
+    key: str
+    cls: type[Stage]
+    config: StrictModel
+
+    def make(self) -> Stage:
+        return self.cls(self.config)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A checked pipeline: paths are located, stages loaded and configured."""
+
+    path: str
+    dataset: str
+    version: str
+    owner: str
+    inputs: tuple[InputSpec, ...]
+    record_stages: tuple[StageSpec, ...]  # run on record batches in pass 1
+    exact_dedup: StageSpec | None  # a global step between the passes
+    output: OutputSpec
+    limits: Limits
+
+    @property
+    def stages(self) -> tuple[StageSpec, ...]:
+        return self.record_stages + ((self.exact_dedup,) if self.exact_dedup else ())
+
+    def resources(self) -> Resources:
+        """What one worker of pass 1 needs: its stages run in one process, so the largest demand of any."""
+        demands = [spec.cls.resources for spec in self.record_stages] or [Resources()]
+        return Resources(max(d.cpus for d in demands), max(d.gpus for d in demands), max(d.memory for d in demands))
+
+    def described(self) -> dict[str, Any]:
+        """The configuration as the manifest shows it."""
+        return {
+            "dataset": self.dataset,
+            "version": self.version,
+            "owner": self.owner,
+            "inputs": [spec.model_dump(mode="json", exclude_defaults=True) for spec in self.inputs],
+            "stages": [{spec.key: spec.config.model_dump(mode="json")} for spec in self.stages],
+            "output": self.output.model_dump(mode="json"),
+            "limits": self.limits.model_dump(mode="json"),
+        }
+
+    def identity(self) -> dict[str, Any]:
+        """What of the configuration decides the data: neither where inputs lie nor who owns the result; files by content."""
+        return {
+            "inputs": [spec.model_dump(mode="json", exclude={"path"}) for spec in self.inputs],
+            "stages": [{spec.key: _by_content(spec.config)} | _code_of(spec) for spec in self.stages],
+            "output": self.output.model_dump(mode="json"),
+            "limits": self.limits.model_dump(mode="json", exclude={"max_quarantined_fraction"}),
+        }
+
+
+def load_pipeline(path: str) -> Pipeline:
+    """Reads and checks a pipeline file. Raises ConfigError: one sentence with the line, the key and the nearest valid one."""
+    value, node = read_yaml(path)
+    raw = validate(value, PipelineFile, path, node)
+    names = [spec.name for spec in raw.inputs]
+    if repeated := next((n for n in names if names.count(n) > 1), None):
+        raise ConfigError(f'{path}: two inputs are named "{repeated}": names must differ, document ids are made from them')
+    base = os.path.dirname(files.local_path(path)) if files.is_local(path) else None
+    inputs = tuple(spec.model_copy(update={"path": locate(spec.path, base)}) for spec in raw.inputs)
+    stages = _stages(raw.stages, path, node)
+    record_stages = tuple(spec for spec in stages if spec.cls is not ExactDedup)
+    pipeline = Pipeline(
+        path=path,
+        dataset=raw.dataset,
+        version=raw.version,
+        owner=raw.owner,
+        inputs=inputs,
+        record_stages=record_stages,
+        exact_dedup=next((spec for spec in stages if spec.cls is ExactDedup), None),
+        output=raw.output,
+        limits=raw.limits,
+    )
+    _check_order(pipeline, stages, path)
+    return pipeline
+
+
+def _stages(entries: tuple[Any, ...], path: str, node: yaml.Node | None) -> list[StageSpec]:
+    found: list[StageSpec] = []
+    sequence = _child(node, "stages")
+    for position, entry in enumerate(entries):
+        here = sequence.value[position] if isinstance(sequence, yaml.SequenceNode) else None
+        place = f"{path}, line {here.start_mark.line + 1}" if here else path
+        entry = {entry: None} if isinstance(entry, str) else entry
+        if not isinstance(entry, dict) or len(entry) != 1:
+            raise ConfigError(f"{place}: a stage is one name with its settings, for example `- language: {{keep: [en]}}`")
+        key, settings = next(iter(entry.items()))
+        try:
+            cls = stage_class(str(key))
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from error
+        if any(spec.cls.name == cls.name for spec in found):
+            raise ConfigError(f'{place}: stage "{cls.name}" appears twice; a stage may appear once')
+        config = validate({} if settings is None else settings, cls.Config, path, _child(here, str(key)), f"stage {key}")
+        try:
+            cls(config)
+        except ValueError as error:
+            raise ConfigError(f"{place}: stage {key}: {error}") from error
+        found.append(StageSpec(str(key), cls, config))
+    return found
+
+
+def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        return next((value for name, value in node.value if name.value == key), None)
+    return None
+
+
+def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None:
+    """Global steps come last, and HTML needs a stage that makes text of it before any stage that reads text."""
+    if pipeline.exact_dedup and stages[-1].cls is not ExactDedup:
+        raise ConfigError(f"{path}: exact_dedup must be the last stage: it compares the texts that the other stages leave")
+    html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
+    if html is None:
+        return
+    for spec in pipeline.record_stages:
+        if "text" in spec.cls.outputs and "payload" in spec.cls.inputs:
+            return
+        if "text" in spec.cls.inputs:
+            raise ConfigError(f'{path}: stage "{spec.key}" reads text, but input "{html.name}" gives HTML: put extract before it')
+    raise ConfigError(f'{path}: input "{html.name}" gives HTML: add the stage extract')
+
+
+def _by_content(config: StrictModel) -> dict[str, Any]:
+    """A stage's configuration with every file replaced by the digest of its bytes."""
+    digests = {str(file): _file_digest(file) for file in data_files(config)}
+    return _replace(config.model_dump(mode="json"), digests)
+
+
+def _replace(value: Any, digests: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _replace(item, digests) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replace(item, digests) for item in value]
+    return f"xxh3:{digests[value]}" if isinstance(value, str) and value in digests else value
+
+
+def _file_digest(url: str) -> str:
+    with files.open_read(url) as stream:
+        return stream_digest(stream)[1]
+
+
+def _code_of(spec: StageSpec) -> dict[str, str]:
+    """A user's own stage is part of what decides the data: the digest of its module's source."""
+    if ":" not in spec.key:
+        return {}
+    module = importlib.util.find_spec(spec.cls.__module__)
+    return {"code": _file_digest(module.origin)} if module and module.origin else {}
+
+
+def artefact_digests(pipeline: Pipeline) -> dict[str, str]:
+    """Every file that the stages use (lists, models), by path, with the xxh3-128 of its bytes: kept in the manifest."""
+    return {str(file): _file_digest(file) for spec in pipeline.stages for file in data_files(spec.config)}

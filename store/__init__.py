@@ -1,0 +1,1 @@
+"""The ground floor: files, digests, ledgers and artefact manifests. Knows no Ray, no torch, no pandas."""
