@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -78,7 +79,7 @@ def _attempt(worker: Worker, task: dict[str, Any]) -> dict[str, Any]:
     """A task's receipt, or its failure as one: Ray would wrap an exception until its sentence is lost, or try again for ever."""
     try:
         return worker.run(task)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = str(error) if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
         return {
             "failure": {"message": message, "exit_code": getattr(error, "exit_code", 1), "traceback": "".join(traceback.format_exception(error))}
@@ -107,7 +108,7 @@ class UnitActor:
         self.failure: dict[str, Any] | None = None
         try:
             self.worker = _make_worker(target, arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # Raised here it would be tried again without end; as a receipt it ends the run with its sentence.
             self.failure = _attempt(_Failing(error), {})
 
@@ -119,7 +120,7 @@ class UnitActor:
 class _Failing:
     """A worker that could not be made: every task fails with the reason."""
 
-    def __init__(self, error: Exception):
+    def __init__(self, error: BaseException):
         self.error = error
 
     def run(self, task: dict[str, Any]) -> dict[str, Any]:
@@ -170,6 +171,8 @@ class RayPool(Executor):
         import ray
 
         size = self._pool_size(demand, len(tasks))
+        for noisy in ("execution.streaming_executor", "progress"):  # the run has its own progress display
+            logging.getLogger(f"ray.data._internal.{noisy}").setLevel(logging.ERROR)
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.enable_operator_progress_bars = False
@@ -185,9 +188,8 @@ class RayPool(Executor):
             memory=demand.memory or None,
             # Workers may shrink to one: an actor whose node died waits for a place, and gets it when an idle one leaves.
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=size, initial_size=size, max_tasks_in_flight_per_actor=2),
-            # A crash is retried for ever by Ray and bounded by the worker's own cursor (dataproc/faults.py), which knows the guilty record.
-            max_restarts=-1,
-            max_task_retries=-1,
+            # Ray restarts a crashed actor and gives it its task again, for ever. The bound is the worker's own: its cursor knows the
+            # guilty record (dataproc/faults.py).
         )
         for batch in receipts.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
             yield from (json.loads(text) for text in batch.column(FIELD).to_pylist())

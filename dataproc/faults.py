@@ -127,12 +127,13 @@ class Cursor:
 class Watchdog:
     """Ends the process when one step takes longer than allowed, also from inside native code that never returns to Python."""
 
-    def __init__(self, timeout_s: float, enabled: bool):
-        self.timeout_s = timeout_s
+    def __init__(self, enabled: bool):
         self.enabled = enabled
+        self._timeout_s = 0.0
 
     @contextmanager
-    def limit(self) -> Iterator[None]:
+    def limit(self, timeout_s: float) -> Iterator[None]:
+        self._timeout_s = timeout_s
         self.restart()
         try:
             yield
@@ -143,7 +144,7 @@ class Watchdog:
     def restart(self) -> None:
         """The step has made progress: its time counts anew."""
         if self.enabled:
-            faulthandler.dump_traceback_later(self.timeout_s, exit=True, file=sys.__stderr__)
+            faulthandler.dump_traceback_later(self._timeout_s, exit=True, file=sys.__stderr__)
 
 
 def limit_memory(extra_bytes: int) -> None:

@@ -43,8 +43,9 @@ class UnitWorker:
         self.pipeline = read_job(work)
         self.limits = self.pipeline.limits
         self.specs = {spec.name: spec for spec in self.pipeline.inputs}
-        # A whole batch may take several times what one slow record may: the watchdog is for steps that never end.
-        self.watchdog = Watchdog(2 * self.limits.record_timeout_s + 10, guarded)
+        self.watchdog = Watchdog(guarded)
+        # A whole batch may take several times what one slow record may; when it takes longer its records are tried one by one.
+        self.batch_timeout_s = 2 * self.limits.record_timeout_s + 10
         self.chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
         context = StageContext(self.limits.record_timeout_s, scratch_folder(), self.watchdog.restart)
         for stage in self.chain.stages:
@@ -121,7 +122,7 @@ class _UnitRun:
                     yield Damaged(where, where, WORKER_DIED, "reading this record ended the worker: the rest of its slice is unread")
                     break
                 self._note(row)
-                with self.worker.watchdog.limit():
+                with self.worker.watchdog.limit(self.worker.limits.record_timeout_s):
                     item = next(records, None)
                 if item is None:
                     break
@@ -168,11 +169,11 @@ class _UnitRun:
         if rows:
             self.cursor.batch(rows[0][0], rows[-1][0] + 1)
             try:
-                with self.worker.watchdog.limit():
+                with self.worker.watchdog.limit(self.worker.batch_timeout_s):
                     outcome, table = self._process(rows)
             except HeadraceError:
                 raise
-            except Exception:  # whatever it is, the records are tried one by one and the guilty one is named
+            except (Exception, SystemExit):  # whatever it is, the records are tried one by one and the guilty one is named
                 for row, record in rows:
                     self._one(row, record)
             else:
@@ -192,13 +193,13 @@ class _UnitRun:
             return
         self.cursor.processing(row)
         try:
-            with self.worker.watchdog.limit():
+            with self.worker.watchdog.limit(self.worker.limits.record_timeout_s):
                 outcome, table = self._process([(row, record)])
         except HeadraceError:
             raise
         except MemoryError:
             self._quarantine(row, record, "out_of_memory", "processing this record takes more memory than worker_memory_mb")
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit in a stage must not end the worker: Ray would take it for the end of the run
             self._quarantine(row, record, "failed", failure_text(error))
         else:
             self._add(outcome, table)
