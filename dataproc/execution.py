@@ -7,11 +7,13 @@ receipts (small JSON) cross the object store; workers do their own input and out
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import traceback
 from abc import ABC, abstractmethod
@@ -142,6 +144,9 @@ class RayPool(Executor):
         import ray
 
         self._owned = not ray.is_initialized()
+        # Ray prints what its processes report on standard output, which belongs to the command's own result.
+        self._diverted = contextlib.redirect_stdout(sys.stderr)
+        self._diverted.__enter__()
         if self._owned:
             self._start(ray, address)
         available = ray.cluster_resources().get("CPU", 0)
@@ -209,6 +214,7 @@ class RayPool(Executor):
 
         if self._owned:
             ray.shutdown()
+        self._diverted.__exit__(None, None, None)
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
