@@ -40,8 +40,8 @@ def document_id(source: str, key: str) -> str:
 
 
 def meta_json(meta: dict[str, Any]) -> str:
-    """The one text form of a document's metadata: sorted keys."""
-    return orjson.dumps(meta, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    """The one text form of a document's metadata: sorted keys; what JSON has no form for (a decimal) as text."""
+    return orjson.dumps(meta, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
 
 
 def shard_schema(signals: list[str]) -> pa.Schema:

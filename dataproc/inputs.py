@@ -31,7 +31,7 @@ class InputDigests:
         """[{source, path, bytes, hash}] by source and path; at most MOST_LISTED, then one entry for the others."""
         entries = []
         for (source, path), parts in sorted(self._files.items()):
-            digest = "+".join(digest for _, _, digest in sorted(parts))
+            digest = "+".join(digest for _, _, digest in sorted(parts) if digest)
             entries.append({"source": source, "path": path, "bytes": self._sizes[(source, path)], "hash": f"xxh3_128:{digest}"})
         listed, rest = entries[:MOST_LISTED], entries[MOST_LISTED:]
         if rest:

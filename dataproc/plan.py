@@ -32,8 +32,8 @@ class WorkUnit:
 
     @property
     def bytes(self) -> int:
-        """Stored bytes, about: Parquet slices count row groups, so their share of the file is taken."""
-        return sum(part.file_bytes if part.whole_file else min(part.file_bytes, part.stop - part.start) for part in self.slices)
+        """Stored bytes of its slices."""
+        return sum(part.bytes for part in self.slices)
 
     def to_json(self) -> dict[str, Any]:
         return {"unit": self.index, "input": self.input, "slices": [asdict(part) for part in self.slices]}
@@ -106,8 +106,6 @@ def make_plan(pipeline: Pipeline) -> Plan:
             lines.append(canonical_json(unit.to_json()))
             digest.update(lines[-1])
             sizes |= {part.url: part.file_bytes for part in slices}
-    for url in sorted(sizes):
-        digest.update(files.info(url).version.encode())
     return Plan(pipeline, lines, digest.hexdigest()[:24], len(sizes), sum(sizes.values()))
 
 

@@ -46,10 +46,17 @@ class Slice:
     start: int
     stop: int
     first_row: int | None = 0
+    group_bytes: int | None = None  # stored bytes of the row groups, where start and stop count those
+    file_version: str = ""  # ETag or modification time when the plan was made: another one makes another plan
 
     @property
     def whole_file(self) -> bool:
         return self.start == 0 and self.stop == self.file_bytes
+
+    @property
+    def bytes(self) -> int:
+        """Stored bytes that the slice covers."""
+        return self.stop - self.start if self.group_bytes is None else self.group_bytes
 
 
 @dataclass(slots=True)
@@ -134,10 +141,9 @@ def group_slices(slices: Sequence[Slice], unit_bytes: int, most_slices: int = 10
     units: list[list[Slice]] = []
     size = 0
     for part in slices:
-        weight = part.file_bytes if part.whole_file else unit_bytes
-        if not units or size + weight > unit_bytes or len(units[-1]) >= most_slices:
+        if not units or size + part.bytes > unit_bytes or len(units[-1]) >= most_slices:
             units.append([])
             size = 0
         units[-1].append(part)
-        size += weight
+        size += part.bytes
     return units
