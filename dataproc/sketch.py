@@ -90,6 +90,12 @@ class Sketch:
         return self._bins.total()
 
     @property
+    def zeros(self) -> int:
+        """Zeros seen, of either sign."""
+        self._settle()
+        return self._bins[0]
+
+    @property
     def nulls(self) -> int:
         return self._nulls
 

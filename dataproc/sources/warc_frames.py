@@ -16,7 +16,7 @@ _BLANK = b"\r\n \t\0"
 _START = re.compile(rb"WARC/\d\.\d")
 _AFTER_BREAK = re.compile(rb"\n(?=WARC/\d\.\d\r?\n)")
 _HEADER_END = re.compile(rb"\r*\n\r*\n")
-_LENGTH = re.compile(rb"(?im)^content-length[ \t]*:[ \t]*(\d+)[ \t]*\r?$")
+_LENGTH = re.compile(rb"(?im)^content-length[ \t]*:[ \t]*(\d+)[ \t]*\r*$")
 MOST_HEADER_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b\x08"
 _PROBE_BYTES = 4096
