@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from dataproc.statistics import CONTROLS
 
-VOID = {"meta", "br", "hr", "input"}
+VOID = {"meta", "br", "hr", "input", "wbr"}
 
 
 class Markup(str):

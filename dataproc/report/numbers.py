@@ -33,19 +33,28 @@ def size(number: int | float) -> str:
     return f"{value:.{digits}f}{THIN}{UNITS[unit]}"
 
 
-def number(value: float | str | None) -> str:
-    """A signal's value with four significant digits; whole numbers in full up to a billion."""
+def number(value: float | str | None, digits: int = 4) -> str:
+    """A signal's value with `digits` significant digits; whole numbers in full up to a billion."""
     if value is None:
         return "–"
     if isinstance(value, str):
         return value
     if value == int(value) and abs(value) < 1e9:
         return whole(int(value))
-    if 1e-4 <= abs(value) < 1e9:
-        text = f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", THIN)
-        return text
-    mantissa, _, exponent = f"{value:.3e}".partition("e")
+    if 1e-4 <= abs(value) < 1000:
+        return f"{value:.{digits}g}" if float(f"{value:.{digits}g}") < 1000 else f"{value:.0f}"
+    if abs(value) < 1e9 and abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", THIN)
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
     return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
+def compact(value: float) -> str:
+    """A number where there is little room, with three significant digits: 20k, 1.5M, 0.123; below 10 000 whole numbers in full."""
+    for limit, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if limit <= abs(value) < 1e12:
+            return f"{number(float(f'{value / unit:.3g}'))}{letter}"
+    return number(value, 3)
 
 
 def seconds(value: float) -> str:

@@ -6,16 +6,17 @@ import math
 from typing import Any
 
 from dataproc.report.markup import Markup, h
-from dataproc.report.numbers import number, share, whole
+from dataproc.report.numbers import compact, number, share, whole
 
 # The river of the funnel, in SVG units (one is one pixel at full width).
-RIVER_STEP, RIVER_DEPTH, RIVER_TOP, RIVER_EDGE = 104, 150, 46, 12
-NAME_CHARACTERS = 15
+RIVER_WIDTH, RIVER_DEPTH, RIVER_TOP, RIVER_EDGE = 1110, 150, 50, 4
+LEAST_STEP, NAME_CHARACTERS = 104, 15
 
 # A histogram.
 WIDTH, HEIGHT, LEFT, BASE_GAP = 360, 128, 8, 20
 ZERO_WIDTH, ZERO_GAP = 14, 10
 LABEL_ROW = 13
+TALLEST = 3.0  # a bar higher than this many times the next is cut, and labelled: else a spike would flatten all others
 LABEL_CHARACTER = 5.6  # average width of a character of the labels
 
 
@@ -24,9 +25,10 @@ def river(stages: list[dict[str, Any]], records: int) -> Markup:
 
     stages: entries of report `stats.stages`.
     """
-    width = 2 * RIVER_EDGE + RIVER_STEP * max(len(stages), 1)
+    step = max(LEAST_STEP, (RIVER_WIDTH - 2 * RIVER_EDGE) // max(len(stages), 1))
+    width = 2 * RIVER_EDGE + step * len(stages)
     height = RIVER_TOP + RIVER_DEPTH + 34
-    drawn = [_reach(i, stage, records) for i, stage in enumerate(stages)]
+    drawn = [_reach(RIVER_EDGE + i * step, step, stage, records) for i, stage in enumerate(stages)]
     left = stages[-1]["left"] if stages else records
     title = f"{whole(records)} records entered, {whole(left)} are kept"
     spoken = "; ".join(f"{stage['name']}: {whole(stage['entered'])} to {whole(stage['left'])}" for stage in stages)
@@ -44,10 +46,9 @@ def river(stages: list[dict[str, Any]], records: int) -> Markup:
     )
 
 
-def _reach(index: int, stage: dict[str, Any], records: int) -> list[Markup]:
+def _reach(x0: int, step: int, stage: dict[str, Any], records: int) -> list[Markup]:
     """One stage of the river: the water that goes on, what falls off, and the words above and below."""
-    x0 = RIVER_EDGE + index * RIVER_STEP
-    x1, middle = x0 + RIVER_STEP, x0 + RIVER_STEP / 2
+    x1, middle = x0 + step, x0 + step / 2
     before, after = (RIVER_DEPTH * stage[key] / records if records else 0 for key in ("entered", "left"))
     y0, y1, top = RIVER_TOP + before, RIVER_TOP + after, RIVER_TOP
     edge = f"M{x0} {y0:.1f}C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {x1} {y1:.1f}"
@@ -61,8 +62,8 @@ def _reach(index: int, stage: dict[str, Any], records: int) -> list[Markup]:
     return [
         h("g", h("title", words), shapes),
         h("line", x1=x1, x2=x1, y1=top - 6, y2=top + RIVER_DEPTH, class_="gate"),
-        h("text", name, x=middle, y=top - 26, text_anchor="middle", class_="name"),
-        h("text", f"−{whole(lost)}" if lost else "0", x=middle, y=top - 12, text_anchor="middle", class_="small"),
+        h("text", name, x=middle, y=top - 31, text_anchor="middle", class_="name"),
+        h("text", f"−{whole(lost)}" if lost else "0", x=middle, y=top - 13, text_anchor="middle", class_="small"),
         h("text", share(stage["left"], records), x=x1 - 4, y=top + RIVER_DEPTH + 16, text_anchor="end", class_="small"),
     ]
 
@@ -123,6 +124,7 @@ def signal_plot(signal: str, bars: dict[str, Any], thresholds: list[dict[str, An
         h("title", words),
         [_refused(axis, limit, value, top, base) for _, limit, value in limits],
         [_bars(axis, bars, series, scale, base) for series in ("all", "kept") if bars[series]],
+        [_cut_mark(axis, bars, series, scale, base) for series in ("all" if bars["all"] else "kept",)],
         h("line", x1=LEFT, x2=WIDTH - LEFT, y1=base, y2=base, class_="axis"),
         _tick_marks(axis, base),
         [_limit_line(axis, rule, limit, value, 6 + LABEL_ROW * row, base) for row, (rule, limit, value) in enumerate(limits)],
@@ -156,18 +158,40 @@ def _heights(axis: _Axis, bars: dict[str, Any], series: str) -> list[float]:
 
 
 def _scale(axis: _Axis, bars: dict[str, Any]) -> float:
-    tallest = max((x for series in ("all", "kept") if bars[series] for x in _heights(axis, bars, series)), default=0.0)
+    """SVG units of height for one unit of density."""
+    heights = sorted((x for series in ("all", "kept") if bars[series] for x in _heights(axis, bars, series)), reverse=True)
+    behind = sorted(_heights(axis, bars, "all" if bars["all"] else "kept"), reverse=True)
+    tallest = heights[0]
+    if len(behind) > 1 and behind[1]:
+        tallest = min(tallest, TALLEST * behind[1])
     return (HEIGHT - 4) / tallest if tallest else 0.0
 
 
 def _bars(axis: _Axis, bars: dict[str, Any], series: str, scale: float, base: float) -> Markup:
     """One series as a single path; one element for each bar would be most of the page."""
     path = []
-    for (left, width), height in zip(_spans(axis, bars), _heights(axis, bars, series), strict=True):
+    behind = _heights(axis, bars, "all" if bars["all"] else "kept")
+    for (left, width), height, all_height in zip(_spans(axis, bars), _heights(axis, bars, series), behind, strict=True):
         if height:
-            tall = max(height * scale, 0.7)  # what is there can be seen
+            fitting = min(scale, (HEIGHT - 4) / max(height, all_height))  # in a bar that is cut, kept stays in proportion to all
+            tall = max(height * fitting, 0.7)  # what is there can be seen
             path.append(f"M{left:.1f} {base:g}v{-tall:.1f}h{max(width - 0.6, 0.5):.1f}v{tall:.1f}z")
     return h("path", d="".join(path), class_=f"bars {series}")
+
+
+def _cut_mark(axis: _Axis, bars: dict[str, Any], series: str, scale: float, base: float) -> list[Markup]:
+    """A gap in a bar that is too tall to be drawn, with its share of the documents beside it."""
+    marks: list[Markup] = []
+    counts = [bars[f"zeros_{series}"], *bars[series]]
+    for (left, width), height, count in zip(_spans(axis, bars), _heights(axis, bars, series), counts, strict=True):
+        if height * scale <= HEIGHT - 3:
+            continue
+        y, right = base - HEIGHT + 18, left + width
+        marks.append(h("path", d=f"M{left - 2:.1f} {y + 3:g}L{right + 2:.1f} {y - 3:g}", class_="cut"))
+        near_end = right > WIDTH - 50
+        place, anchor = (left - 4, "end") if near_end else (right + 4, "start")
+        marks.append(h("text", share(count, sum(counts)), x=f"{place:.1f}", y=y - 4, text_anchor=anchor, class_="tick"))
+    return marks
 
 
 def _tick_marks(axis: _Axis, base: float) -> list[Markup]:
@@ -180,7 +204,7 @@ def _tick_marks(axis: _Axis, base: float) -> list[Markup]:
             continue
         anchor = "start" if x < LEFT + 16 else "end" if x > WIDTH - LEFT - 16 else "middle"
         marks.append(h("line", x1=f"{x:.1f}", x2=f"{x:.1f}", y1=base, y2=base + 3, class_="axis"))
-        marks.append(h("text", number(value), x=f"{x:.1f}", y=base + 14, text_anchor=anchor, class_="tick"))
+        marks.append(h("text", compact(value), x=f"{x:.1f}", y=base + 14, text_anchor=anchor, class_="tick"))
     return marks
 
 

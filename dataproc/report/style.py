@@ -25,7 +25,7 @@ h2{font-size:1.15rem;margin:0 0 .2rem}
 h3{font-size:.95rem;margin:1.1rem 0 .4rem}
 section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:1.1rem 1.25rem 1.2rem;margin:1rem 0;min-width:0}
 p{margin:.3rem 0 .8rem;max-width:75ch}
-.note,.meta{color:var(--muted);font-size:.88rem}
+.note,.meta{color:var(--muted);font-size:.88rem;max-width:none}
 .meta span{margin-right:1.1rem;display:inline-block}
 .eyebrow{color:var(--accent);font-size:.78rem;font-weight:650;letter-spacing:.08em;text-transform:uppercase}
 nav{position:sticky;top:0;z-index:2;background:var(--ground);border-bottom:1px solid var(--line)}
@@ -42,12 +42,13 @@ nav button{margin-left:auto}
 .tile span{font-size:.85rem;color:var(--muted)}
 .tile.kept{border-top-color:var(--water)}.tile.dropped{border-top-color:var(--drop-fill)}
 .tile.quarantined{border-top-color:var(--quarantine-fill)}
-.equation{font-variant-numeric:tabular-nums;color:var(--muted);font-size:.92rem;margin:.2rem 0 0}
+.equation{font-variant-numeric:tabular-nums;color:var(--muted);font-size:.95rem;margin:1.1rem 0 0}
 .equation b{color:var(--ink)}
 .c-kept{color:var(--kept)!important}.c-dropped{color:var(--dropped)!important}.c-quarantined{color:var(--quarantined)!important}
 .box{overflow:auto;max-width:100%;border:1px solid var(--line);border-radius:8px}
 .box.tall{max-height:25rem}
 .river-box{overflow-x:auto;margin:.4rem 0 1rem}
+svg.river{display:block}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 caption{text-align:left;font-weight:600;padding:.5rem .7rem;font-size:.92rem}
 caption .note{font-weight:400}
@@ -63,6 +64,8 @@ th button{all:unset;cursor:pointer}
 th button:focus-visible{outline:2px solid var(--accent)}
 th[aria-sort=ascending] button::after{content:" \\2191"}
 th[aria-sort=descending] button::after{content:" \\2193"}
+tr.idle div{max-width:min(60rem,72vw)}
+#funnel-table tbody th{min-width:10rem}
 .bar{display:flex;height:.72rem;min-width:7rem;margin-top:.35rem;background:transparent;border-radius:3px;overflow:hidden}
 .bar i{display:block;height:100%}
 .bar .kept{background:var(--water)}.bar .dropped{background:var(--drop-fill)}.bar .quarantined{background:var(--quarantine-fill)}
@@ -72,6 +75,9 @@ th[aria-sort=descending] button::after{content:" \\2193"}
 figure{margin:0;border:1px solid var(--line);border-radius:8px;padding:.6rem .7rem .5rem;min-width:0}
 figcaption{font:600 .88rem ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 figure .note{margin:.2rem 0 0;font-size:.8rem;font-variant-numeric:tabular-nums}
+table.mini{margin-top:.2rem;table-layout:fixed}table.mini th:first-child{width:2.3rem;white-space:nowrap}
+table.mini th,table.mini td{padding:.1rem .15rem;border:0;background:none;position:static;
+color:var(--muted);font-size:.78rem;font-weight:400}table.mini td{color:var(--ink)}
 svg.plot{display:block;width:100%;height:auto}
 svg text{fill:var(--muted);font:11px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 svg .name{fill:var(--ink);font-weight:600;font-size:12px}
@@ -80,6 +86,7 @@ svg .limit-name{fill:var(--dropped);font-size:10.5px}
 svg .limit{stroke:var(--dropped);stroke-width:1.2;stroke-dasharray:4 2}
 svg .axis{stroke:var(--muted);stroke-width:1}
 svg .bars.all{fill:var(--all)}svg .bars.kept{fill:var(--water);fill-opacity:.85}
+svg .cut{stroke:var(--card);stroke-width:4}
 svg .refused{fill:var(--refused)}
 svg .water{fill:var(--water)}
 svg .fall{fill-opacity:.75}svg .fall.dropped{fill:var(--drop-fill)}svg .fall.quarantined{fill:var(--quarantine-fill)}
@@ -105,7 +112,9 @@ width:min(22rem,100%);margin:.2rem 0 .7rem}
 [hidden]{display:none!important}
 @media (max-width:600px){main,header>div,nav>div,footer{padding-left:.8rem;padding-right:.8rem}
 section{padding:.9rem .8rem 1rem;border-radius:10px}h1{font-size:1.4rem}.tile b{font-size:1.2rem}
-.tiles{grid-template-columns:repeat(2,1fr);gap:.6rem}th,td{padding:.3rem .5rem}h1 small{margin-left:0;display:block}}
+.tiles{grid-template-columns:repeat(2,1fr);gap:.6rem}th,td{padding:.3rem .5rem}h1 small{margin-left:0;display:block}
+#funnel-table tbody th{position:sticky;left:0;min-width:8.6rem;max-width:8.6rem;z-index:1}#funnel-table tr.rule>th{background:var(--card);
+padding-left:.9rem}}
 @media print{nav,button,input{display:none!important}section{break-inside:avoid;border:0}.box.tall{max-height:none}}
 """
 

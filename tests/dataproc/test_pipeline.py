@@ -19,7 +19,7 @@ from store import files
 from store.errors import CheckFailed, ConfigError, StoreError
 from tests.dataproc.corpora import write_lines, write_pipeline
 
-INPUT = "[{name: lines, format: jsonl, path: lines.jsonl}]"
+INPUT = "[{name: lines, format: jsonl, path: lines.jsonl, url_field: url}]"
 
 
 @pytest.fixture
