@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dataproc.batches import detail_json
 from dataproc.documents import DECISION_SCHEMA
+from dataproc.parquet import iterate_batches
 from dataproc.versions import Version
 from store import files
 
@@ -53,12 +53,10 @@ def why(version: Version, query: str) -> list[dict[str, Any]]:
 
 def _matching(version: Version, path: str, query: str) -> Iterable[dict[str, Any]]:
     quoted = json.dumps(query, ensure_ascii=False)
-    with files.open_read(files.join(version.url, path)) as stream:
-        reader = pq.ParquetFile(stream)
-        for batch in reader.iter_batches():
-            by_name = pc.or_(pc.equal(batch.column("id"), query), pc.equal(batch.column("locator"), query))
-            by_url = pc.match_substring(batch.column("detail"), f'"url":{quoted}')
-            yield from batch.filter(pc.fill_null(pc.or_(by_name, by_url), False)).to_pylist()
+    for batch in iterate_batches(files.join(version.url, path)):
+        by_name = pc.or_(pc.equal(batch.column("id"), query), pc.equal(batch.column("locator"), query))
+        by_url = pc.match_substring(batch.column("detail"), f'"url":{quoted}')
+        yield from batch.filter(pc.fill_null(pc.or_(by_name, by_url), False)).to_pylist()
 
 
 def _document(version: Version, number: int, document: str) -> dict[str, Any] | None:
@@ -66,12 +64,11 @@ def _document(version: Version, number: int, document: str) -> dict[str, Any] | 
     shard = version.manifest["shards"][number]["path"]
     columns = [name for name in version.schema.names if name != "text"]
     first = 0
-    with files.open_read(files.join(version.url, shard)) as stream:
-        for batch in pq.ParquetFile(stream).iter_batches(columns=columns):
-            position = pc.index(batch.column("id"), document).as_py()
-            if position >= 0:
-                return {"shard": shard, "row": first + position, **batch.slice(position, 1).to_pylist()[0]}
-            first += batch.num_rows
+    for batch in iterate_batches(files.join(version.url, shard), columns):
+        position = pc.index(batch.column("id"), document).as_py()
+        if position >= 0:
+            return {"shard": shard, "row": first + position, **batch.slice(position, 1).to_pylist()[0]}
+        first += batch.num_rows
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,16 +98,33 @@ def write_table(path: str, table: pa.Table, compression: str = "zstd") -> None:
     out.close()
 
 
-def read_table(url: str, schema: pa.Schema | None = None, columns: list[str] | None = None) -> pa.Table:
-    """A whole Parquet file; with `schema`, in its column types (Parquet forgets 64-bit offsets)."""
-    with files.open_read(url) as stream:
-        table = pq.read_table(stream, columns=columns)
-    return table.cast(schema) if schema is not None else table
+@contextmanager
+def open_parquet(url: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file for reading. Local files are read by Arrow itself: its threads must not hold Python objects when Python ends.
+    For the same reason nothing is read ahead from a remote file."""
+    if files.is_local(url):
+        with pq.ParquetFile(files.local_path(url)) as reader:
+            yield reader
+        return
+    with files.open_read(url) as stream, pq.ParquetFile(stream, pre_buffer=False) as reader:
+        yield reader
+
+
+def read_table(url: str, columns: list[str] | None = None) -> pa.Table:
+    """A whole Parquet file."""
+    with open_parquet(url) as reader:
+        return reader.read(columns=columns, use_threads=False)
+
+
+def iterate_batches(url: str, columns: list[str] | None = None, batch_rows: int = 8192) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file in order, in batches."""
+    with open_parquet(url) as reader:
+        yield from reader.iter_batches(batch_rows, columns=columns, use_threads=False)
 
 
 def iterate_groups(url: str, schema: pa.Schema, start: int = 0, stop: int | None = None) -> Iterator[pa.Table]:
-    """The row groups [start, stop) of a Parquet file, one table each, in the column types of `schema`."""
-    with files.open_read(url) as stream:
-        reader = pq.ParquetFile(stream)
+    """The row groups [start, stop) of a Parquet file, one table each, in the column types of `schema` (Parquet forgets 64-bit
+    offsets)."""
+    with open_parquet(url) as reader:
         for number in range(start, reader.num_row_groups if stop is None else stop):
-            yield reader.read_row_group(number).cast(schema)
+            yield reader.read_row_group(number, use_threads=False).cast(schema)

@@ -301,7 +301,7 @@ def published(store: str, plan_digest: str) -> Version | None:
     """The version that a finished run of this plan left, if it still stands."""
     try:
         reference = json.loads(files.read_bytes(files.join(store, PLANS, f"{plan_digest}.json")))["reference"]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     name, _, label = reference.partition("@")
     url = files.join(store, name, label)

@@ -38,10 +38,11 @@ class Progress:
         """One task of the step has ended with this receipt."""
         self.done += 1
         self.done_bytes += receipt.get("input_bytes", 0)
-        self.counts["in"] += receipt.get("records", 0)
-        self.counts["kept"] += receipt.get("survivors", 0)
-        self.counts["dropped"] += sum(receipt.get("dropped", {}).values())
-        self.counts["quarantined"] += receipt.get("quarantined", 0)
+        if "records" in receipt:  # of pass 1; later steps decide on the same records again
+            self.counts["in"] += receipt["records"]
+            self.counts["kept"] += receipt["survivors"]
+            self.counts["dropped"] += sum(receipt["dropped"].values())
+            self.counts["quarantined"] += receipt["quarantined"]
         self.seconds.update(receipt.get("seconds", {}))
         self._show()
 

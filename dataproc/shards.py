@@ -13,13 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dataproc.batches import StageChain, detail_json
 from dataproc.decisions import WORK_SCHEMA, kept_decisions
 from dataproc.dedup.exact import read_losers
 from dataproc.documents import DECISION_SCHEMA
-from dataproc.parquet import RowGroupWriter, iterate_groups
+from dataproc.parquet import RowGroupWriter, iterate_groups, open_parquet
 from dataproc.plan import MEGABYTE, read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.statistics import DropSamples, Statistics, excerpt
@@ -152,8 +151,7 @@ class _ShardRun:
     def _window(self, segment: Segment, kept_url: str) -> tuple[int, int]:
         """The records [first, after) of the unit that this segment accounts for."""
         cuts = []
-        with files.open_read(kept_url) as stream:
-            reader = pq.ParquetFile(stream)
+        with open_parquet(kept_url) as reader:
             for group in (segment.first_group, segment.after_group):
                 inner = 0 < group < segment.groups
                 cuts.append(reader.read_row_group(group - 1, columns=["row"]).column("row")[-1].as_py() + 1 if inner else None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -216,10 +217,7 @@ class Sketch:
         sketch._sum = _from_hexadecimal(value["sum"])
         sketch._min, sketch._max = value["min"], value["max"]
         sketch._integral = value["integral"]
-        key = 0
-        for distance, count in zip(value["bins"][::2], value["bins"][1::2], strict=True):
-            key += distance
-            sketch._bins[key] = count
+        sketch._bins.update(dict(zip(accumulate(value["bins"][::2]), value["bins"][1::2], strict=True)))
         return sketch
 
 

@@ -22,7 +22,7 @@ from store.errors import HeadraceError
 GROUPS = ("source", "domain", "language", "host")
 MEASURES = ("documents", *BASE_SIGNALS)
 NAMES_PER_PART = 5_000  # of a grouping; the largest by documents, ties by name
-NAMES_MERGED = 200_000  # what a merged result holds in memory, about 50 MB
+NAMES_MERGED = 100_000  # of a merged result, which in memory holds at most twice as many (about 80 MB)
 NAME_CHARACTERS = 253  # the longest host name (RFC 1035, section 2.3.4); languages and labels are shorter
 HOST = r"^[A-Za-z][A-Za-z0-9+.\-]*://(?:[^/?#\\@]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#\\:@]+)"
 

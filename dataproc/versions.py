@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from dataproc.parquet import iterate_batches, open_parquet, read_table
 from store import artefacts, files
 from store.artefacts import Artefact
 from store.digests import json_digest, stream_digest
@@ -38,14 +38,13 @@ class Version:
     @property
     def schema(self) -> pa.Schema:
         """The schema of its shards, read from the first."""
-        with files.open_read(files.join(self.url, self.manifest["shards"][0]["path"])) as stream:
-            return pq.read_schema(stream)
+        with open_parquet(files.join(self.url, self.manifest["shards"][0]["path"])) as reader:
+            return reader.schema_arrow
 
     def batches(self, columns: list[str] | None = None, batch_rows: int = 8192) -> Iterator[pa.RecordBatch]:
         """All rows of all shards in order, in batches."""
         for shard in self.manifest["shards"]:
-            with files.open_read(files.join(self.url, shard["path"])) as stream:
-                yield from pq.ParquetFile(stream).iter_batches(batch_size=batch_rows, columns=columns)
+            yield from iterate_batches(files.join(self.url, shard["path"]), columns, batch_rows)
 
 
 def open_version(store: str, reference: str, kind: str | None = None) -> Version:
@@ -117,8 +116,8 @@ def _file_problems(version: Version, entry: dict[str, Any]) -> list[str]:
         return [f"{path}: its bytes have changed (xxh3-128 {digest}, the manifest says {entry['xxh3_128']})"]
     if "rows" not in entry:
         return []
-    with files.open_read(files.join(version.url, path)) as stream:
-        rows = pq.read_metadata(stream).num_rows
+    with open_parquet(files.join(version.url, path)) as reader:
+        rows = reader.metadata.num_rows
     return [] if rows == entry["rows"] else [f"{path}: {rows} rows, the manifest says {entry['rows']}"]
 
 
@@ -129,13 +128,11 @@ def _count_problems(version: Version) -> list[str]:
     problems = []
     for shard, part in zip(version.manifest["shards"], version.manifest["decisions"], strict=True):
         kept = []
-        with files.open_read(files.join(version.url, part["path"])) as stream:
-            for batch in pq.ParquetFile(stream).iter_batches(columns=["id", "verdict"]):
-                names = batch.column("verdict").to_pylist()
-                verdicts.update(names)
-                kept += [i for i, name in zip(batch.column("id").to_pylist(), names, strict=True) if name == "kept"]
-        with files.open_read(files.join(version.url, shard["path"])) as stream:
-            ids = pq.read_table(stream, columns=["id"]).column("id").to_pylist()
+        for batch in iterate_batches(files.join(version.url, part["path"]), ["id", "verdict"]):
+            names = batch.column("verdict").to_pylist()
+            verdicts.update(names)
+            kept += [i for i, name in zip(batch.column("id").to_pylist(), names, strict=True) if name == "kept"]
+        ids = read_table(files.join(version.url, shard["path"]), ["id"]).column("id").to_pylist()
         if ids != kept:
             problems.append(f"{shard['path']}: its documents are not those that {part['path']} says were kept")
     said = {"kept": counts["kept"], "quarantined": counts["quarantined"], "dropped": sum(counts["dropped"].values())}
@@ -198,13 +195,12 @@ def _reasons(version: Version, ids: set[str]) -> dict[str, int]:
     reasons: Counter[str] = Counter()
     seen: set[str] = set()
     for part in version.manifest["decisions"] if ids else []:
-        with files.open_read(files.join(version.url, part["path"])) as stream:
-            for batch in pq.ParquetFile(stream).iter_batches(columns=["id", "verdict", "stage", "rule"]):
-                for row in batch.to_pylist():
-                    if row["id"] in ids and row["id"] not in seen:
-                        seen.add(row["id"])
-                        mark = "quarantined " if row["verdict"] == "quarantined" else ""
-                        reasons[f"{mark}{row['stage']}.{row['rule']}"] += 1
+        for batch in iterate_batches(files.join(version.url, part["path"]), ["id", "verdict", "stage", "rule"]):
+            for row in batch.to_pylist():
+                if row["id"] in ids and row["id"] not in seen:
+                    seen.add(row["id"])
+                    mark = "quarantined " if row["verdict"] == "quarantined" else ""
+                    reasons[f"{mark}{row['stage']}.{row['rule']}"] += 1
     if missing := len(ids - seen):
         reasons["not in its input"] = missing
     return dict(reasons.most_common())

@@ -197,9 +197,10 @@ def atomic_path(url: str) -> Iterator[str]:
         return
     target = local_path(url)
     temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    with explained("write", url):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
         with explained("write", url):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
             yield temporary
             with open(temporary, "rb+") as stream:
                 os.fsync(stream.fileno())

@@ -7,14 +7,15 @@ units ran: the smallest id wins a text, the earliest record (unit, row) wins an 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from dataproc.dedup.keys import BUCKETS, KINDS, Kind, hexadecimal, read_keys
-from dataproc.parquet import write_table
+from dataproc.parquet import open_parquet, write_table
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.unit import STEP as PASS1
@@ -109,11 +110,19 @@ def read_losers(work: str, ranges: int, first_unit: int, after_unit: int) -> dic
     """unit -> row -> (kind, winner's id) for units [first_unit, after_unit). A row that lost both ways lost by its content."""
     losers: dict[int, dict[int, tuple[Kind, str]]] = {}
     for index in range(ranges):
-        with files.open_read(unit_file(work, STEP, index, FILE_SUFFIXES["losers"])) as stream:
-            wanted = [("unit", ">=", first_unit), ("unit", "<", after_unit)]
-            table = pq.read_table(stream, filters=wanted)
-        for row in table.to_pylist():
+        for row in _losers_of(unit_file(work, STEP, index, FILE_SUFFIXES["losers"]), first_unit, after_unit):
             at = losers.setdefault(row["unit"], {})
             if row["kind"] == "content" or row["row"] not in at:
                 at[row["row"]] = (row["kind"], row["winner"])
     return losers
+
+
+def _losers_of(url: str, first_unit: int, after_unit: int) -> Iterator[dict[str, Any]]:
+    """The losers of some units in one range's file, which is sorted by unit: groups of other units are not read."""
+    with open_parquet(url) as reader:
+        for number in range(reader.num_row_groups):
+            extremes = reader.metadata.row_group(number).column(0).statistics
+            if extremes is None or (extremes.min < after_unit and extremes.max >= first_unit):
+                table = reader.read_row_group(number, use_threads=False)
+                units = table.column("unit")
+                yield from table.filter(pc.and_(pc.greater_equal(units, first_unit), pc.less(units, after_unit))).to_pylist()

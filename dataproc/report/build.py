@@ -134,9 +134,7 @@ def _stats(statistics: Statistics, taken: list[dict[str, Any]]) -> dict[str, Any
     return {
         **{name: statistics.kept[name] for name in ("documents", "bytes", "characters", "words")},
         "groups": {name: _group(statistics, name) for name in GROUPS},
-        "signals": {
-            name: {key: summary(held[name]) for key, held in _sketches(statistics).items() if name in held} for name in names
-        },
+        "signals": {name: {key: summary(held[name]) for key, held in _sketches(statistics).items() if name in held} for name in names},
         "stages": taken,
         "duplicate_clusters": _clusters(statistics.cluster_sizes),
     }

@@ -75,14 +75,17 @@ def _smallest_positive(sketch: Sketch) -> float:
 
 def _linear_edges(sketch: Sketch, limits: list[float]) -> list[float]:
     """Edges at equal distances over all but the tails; halfway between whole numbers for whole numbers."""
-    low, high = sketch.quantile(TAIL), sketch.quantile(1 - TAIL)
+    last = max(sketch.count - 1, 1)
+    beyond = int(TAIL * last)  # the same number of documents at either end
+    ends = ((beyond + 0.5) / last, (last - beyond + 0.5) / last) if beyond else (0, 1)
+    low, high = (sketch.quantile(q) for q in ends)
     if low == high:
         low, high = sketch.min, sketch.max
-    low, high = max(low, -LARGEST), min(high, LARGEST)
+    low, high = (min(max(x, -LARGEST), LARGEST) for x in (low, high))
     room = (high - low) or max(abs(high), 1.0)
     low = min([low, *(x for x in limits if low - room <= x < low)])
     high = max([high, *(x for x in limits if high < x <= high + room)])
-    if sketch.integral:
+    if sketch.integral and max(-low, high) < 2**52:  # beyond, doubles have no halves
         low, high = np.floor(low), np.ceil(high)
         step = max(1.0, np.ceil((high - low + 1) / BINS))
         return (low - 0.5 + step * np.arange(int((high - low) // step) + 2)).tolist()

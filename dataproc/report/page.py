@@ -89,7 +89,10 @@ def _lineage(report: Report) -> Markup:
     parents = [[_parent(parent)] for parent in report["parents"]]
     inputs, shards = report["inputs"], report["shards"]
     columns = [Column("File"), Column("Source"), Column("Size", True), Column("Hash")]
-    files = [[h("bdi", e["path"]), name(e.get("source"), ""), Cell(size(e["bytes"]), e["bytes"]), _hash(e.get("hash", ""))] for e in inputs["rows"]]
+    files = [
+        [h("bdi", e["path"]), name(e.get("source"), ""), Cell(size(e["bytes"]), e["bytes"]), _hash(e.get("hash", ""))]
+        for e in inputs["rows"]
+    ]
     parts = [[e["path"], e["rows"], Cell(size(e["bytes"]), e["bytes"]), _hash(e["xxh3_128"])] for e in shards["rows"]]
     heads = [Column("Shard"), Column("Documents", True), Column("Size", True), Column("xxh3-128")]
     return section(
@@ -124,7 +127,10 @@ def _config(report: Report) -> Markup:
     schema = table("Columns of a shard", columns, [[field["name"], h("span", field["type"], class_="mono")] for field in report["schema"]])
     version = report["version"]
     libraries = ", ".join(f"{key} {value}" for key, value in sorted(version.get("libraries", {}).items()))
-    digests = [(label, version.get(key)) for label, key in (("Digest", "digest"), ("Configuration digest", "config_digest"), ("Plan", "plan_digest"))]
+    digests = [
+        (label, version.get(key))
+        for label, key in (("Digest", "digest"), ("Configuration digest", "config_digest"), ("Plan", "plan_digest"))
+    ]
     return section(
         "config",
         "Configuration",
@@ -138,7 +144,10 @@ def _config(report: Report) -> Markup:
 def _ask(report: Report) -> Markup:
     reference = report["version"]["reference"]
     questions = [
-        ("Why was this document kept, dropped or quarantined? Give its id, its web address or its place in the input.", f"data why {reference} ID"),
+        (
+            "Why was this document kept, dropped or quarantined? Give its id, its web address or its place in the input.",
+            f"data why {reference} ID",
+        ),
         ("Are all bytes of the version as they were written?", f"data verify {reference}"),
         ("What differs from another version?", f"data diff {reference} OTHER"),
         ("This page again, as a file.", f"data report {reference} --out report.html"),

@@ -75,8 +75,8 @@ class _Axis:
         edges = bars["edges"]
         self.log = bars["axis"] == "log"
         self.low, self.high = self._scaled(edges[0]), self._scaled(edges[-1])
-        zeros = bars["zeros_all"] or bars["zeros_kept"]
-        self.start = LEFT + (ZERO_WIDTH + ZERO_GAP if zeros else 0)
+        self.zeros = bool(bars["zeros_all"] or bars["zeros_kept"])
+        self.start = LEFT + (ZERO_WIDTH + ZERO_GAP if self.zeros else 0)
         self.end = WIDTH - LEFT
 
     def _scaled(self, value: float) -> float:
@@ -85,7 +85,7 @@ class _Axis:
     def place(self, value: float) -> float | None:
         """None when the axis does not reach that far."""
         if self.log and value <= 0:
-            return None
+            return LEFT + ZERO_WIDTH + ZERO_GAP / 2 if value == 0 and self.zeros else None
         x = self._scaled(value)
         slack = 1e-9 * max(abs(self.low), abs(self.high))
         if not self.low - slack <= x <= self.high + slack:
@@ -196,7 +196,7 @@ def _cut_mark(axis: _Axis, bars: dict[str, Any], series: str, scale: float, base
 
 def _tick_marks(axis: _Axis, base: float) -> list[Markup]:
     marks = []
-    if axis.start > LEFT:
+    if axis.zeros:
         marks.append(h("text", "0", x=LEFT + ZERO_WIDTH / 2, y=base + 13, text_anchor="middle", class_="tick"))
     for value in axis.ticks():
         x = axis.place(value)

@@ -20,7 +20,7 @@ SCRIPT = """
   for (const table of document.querySelectorAll("table[data-sort]")) {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
-      if (!head.textContent) return;
+      if (table.tBodies[0].rows[0]?.cells[column].querySelector(".bar")) return;
       const button = document.createElement("button");
       button.append(...head.childNodes);
       head.append(button);

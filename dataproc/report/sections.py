@@ -31,7 +31,9 @@ def totals(report: Report) -> Markup:
         tiles.append((verdict, whole(counts[verdict]), verdict, share(counts[verdict], counts["input"])))
     tiles.append(("", whole(sums["words"]), "words kept", f"{whole(sums['characters'])} characters"))
     tiles.append(("", size(sums["bytes"]), "text kept", f"{_plural(sums['shards'], 'shard')}, {size(sums['shard_bytes'])} stored"))
-    shown = [h("div", h("b", figure), h("span", label, h("br"), more), class_=f"tile {kind}".strip()) for kind, figure, label, more in tiles]
+    shown = [
+        h("div", h("b", figure), h("span", label, h("br"), more), class_=f"tile {kind}".strip()) for kind, figure, label, more in tiles
+    ]
     coloured = [h("b", whole(counts[v]), class_=f"c-{v}") for v in ("kept", "dropped", "quarantined")]
     terms = (h("b", whole(counts["input"])), " in = ", coloured[0], " kept + ", coloured[1], " dropped + ", coloured[2], " quarantined")
     return h("div", h("p", *terms, class_="equation"), h("div", *shown, class_="tiles"))
@@ -41,13 +43,23 @@ def funnel(report: Report) -> Markup:
     """What every stage and every rule took, from input to kept."""
     records, stages = report["counts"]["input"], report["stats"]["stages"]
     lines = river(stages, records)
-    titles = (("Stage and rule", ""), ("Entered", "num"), ("Dropped", "num"), ("Quarantined", "num"), ("Of entered", "num"), ("Left", "num"))
+    titles = (
+        ("Stage and rule", ""),
+        ("Entered", "num"),
+        ("Dropped", "num"),
+        ("Quarantined", "num"),
+        ("Of entered", "num"),
+        ("Left", "num"),
+    )
     heads = [h("th", title, scope="col", class_=kind or None) for title, kind in titles]
     heads.append(h("th", "Of all input: left, dropped, quarantined", scope="col"))
     first = _funnel_row("stage", "input", [whole(records), "", "", "", whole(records)], bar([("kept", records)], records))
     bodies = [h("tbody", first), *(_stage_rows(stage, records) for stage in stages)]
     shown = h("table", h("thead", h("tr", heads)), bodies, id="funnel-table")
-    keys = [(h("span", class_=f"key {kind}"), words) for kind, words in (("kept", "left"), ("dropped", "dropped"), ("quarantined", "quarantined"))]
+    keys = [
+        (h("span", class_=f"key {kind}"), words)
+        for kind, words in (("kept", "left"), ("dropped", "dropped"), ("quarantined", "quarantined"))
+    ]
     return section(
         "funnel",
         "Funnel",
@@ -79,7 +91,8 @@ def _stage_rows(stage: dict[str, Any], records: int) -> Markup:
 
 def sources(report: Report) -> Markup | None:
     """What became of the records of each input, and the kept documents by every grouping."""
-    columns = [Column("Source"), *(Column(v, True) for v in ("Records in", "Kept", "Dropped", "Quarantined", "Kept of in")), Column("")]
+    columns = [Column("Source"), *(Column(v, True) for v in ("Records in", "Kept", "Dropped", "Quarantined", "Kept of in"))]
+    columns.append(Column("Kept, dropped, quarantined"))
     rows = []
     for row in report["sources"]:
         parts = [(v, row[v]) for v in ("kept", "dropped", "quarantined")]
@@ -131,7 +144,7 @@ def signals(report: Report) -> Markup | None:
 def _signal(report: Report, entry: dict[str, Any]) -> Markup:
     summaries = report["stats"]["signals"][entry["signal"]]
     drawn = signal_plot(entry["signal"], entry["bars"], entry["thresholds"]) if entry["bars"] else h("p", "no values", class_="note")
-    heads = h("tr", h("th", ""), [h("th", title, scope="col", class_="num") for title in ("min", *SPREAD, "max")])
+    heads = h("tr", h("td"), [h("th", title, scope="col", class_="num") for title in ("min", *SPREAD, "max")])
     lines = [_spread(key, summaries[key]) for key in ("all", "kept") if key in summaries]
     figures = h("table", h("thead", heads), h("tbody", lines), class_="mini")
     counted = " · ".join(f"{key} {_seen(summaries[key])}" for key in ("all", "kept") if key in summaries)
@@ -167,7 +180,9 @@ def samples(report: Report) -> Markup | None:
         return None
     note = "For each rule the lost documents with the smallest ids: ids are hashes, so this is a fair sample, and the same in every run."
     search = h("input", type="search", id="search", placeholder="Search the samples", aria_label="Search the samples", hidden=True)
-    return section("samples", "Lost documents, sampled", h("p", note, class_="note"), search, [_rule_samples(rule) for rule in report["samples"]])
+    return section(
+        "samples", "Lost documents, sampled", h("p", note, class_="note"), search, [_rule_samples(rule) for rule in report["samples"]]
+    )
 
 
 def _rule_samples(rule: dict[str, Any]) -> Markup:
@@ -196,7 +211,7 @@ def duplicates(report: Report) -> Markup | None:
     if not found:
         return None
     most = max(row["documents"] for row in found)
-    columns = [Column("Size of cluster"), Column("Clusters", True), Column("Documents in them", True), Column("Surplus", True), Column("")]
+    columns = [Column("Size of cluster"), Column("Clusters", True), Column("Documents in them", True), Column("Surplus", True), Column("Kept and surplus")]
     rows = []
     for r in found:
         sizes = f"{whole(r['from'])}" if r["from"] == r["to"] else f"{whole(r['from'])} to {whole(r['to'])}"
@@ -211,7 +226,7 @@ def timings(report: Report) -> Markup | None:
     if not report["timings"]:
         return None
     slowest = max(row["seconds"] for row in report["timings"])
-    columns = [Column("Stage"), Column("Time", True), Column("Share", True), Column("Records/s", True), Column("")]
+    columns = [Column("Stage"), Column("Time", True), Column("Share", True), Column("Records/s", True), Column("Beside the slowest")]
     rows = []
     for r in report["timings"]:
         rate = r["records_per_second"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 LIGHT = """
 --ground:#f5f7f7;--card:#fff;--ink:#16202a;--muted:#55626e;--line:#dde3e6;--stripe:#f3f6f7;
---kept:#0b7285;--water:#1794a8;--dropped:#b35309;--drop-fill:#e8902f;--quarantined:#7c3aad;--quarantine-fill:#a368d6;
+--kept:#0b7285;--water:#1794a8;--dropped:#9c4806;--drop-fill:#e8902f;--quarantined:#7c3aad;--quarantine-fill:#a368d6;
 --all:#b9c6cd;--refused:#e8902f1f;--accent:#0b7285;--code:#eef2f3;
 """
 DARK = """
@@ -32,8 +32,8 @@ nav{position:sticky;top:0;z-index:2;background:var(--ground);border-bottom:1px s
 nav>div{max-width:1180px;margin:0 auto;padding:.45rem 1.25rem;display:flex;gap:1.1rem;overflow-x:auto;white-space:nowrap;align-items:center}
 nav a{color:var(--muted);text-decoration:none;font-size:.88rem;padding:.25rem 0}
 nav a:hover,nav a:focus-visible{color:var(--ink);text-decoration:underline;text-underline-offset:.3em}
-button{font:inherit;font-size:.85rem;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.2rem .6rem;
-cursor:pointer}
+button{font:inherit;font-size:.85rem;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:8px;
+padding:.2rem .6rem;cursor:pointer}
 nav button{margin-left:auto}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.8rem;margin:1rem 0}
@@ -75,7 +75,7 @@ tr.idle div{max-width:min(60rem,72vw)}
 figure{margin:0;border:1px solid var(--line);border-radius:8px;padding:.6rem .7rem .5rem;min-width:0}
 figcaption{font:600 .88rem ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 figure .note{margin:.2rem 0 0;font-size:.8rem;font-variant-numeric:tabular-nums}
-table.mini{margin-top:.2rem;table-layout:fixed}table.mini th:first-child{width:2.3rem;white-space:nowrap}
+table.mini{margin-top:.2rem;table-layout:fixed}table.mini tr>:first-child{width:2.3rem;white-space:nowrap}
 table.mini th,table.mini td{padding:.1rem .15rem;border:0;background:none;position:static;
 color:var(--muted);font-size:.78rem;font-weight:400}table.mini td{color:var(--ink)}
 svg.plot{display:block;width:100%;height:auto}

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dataproc.parquet import open_parquet
 from dataproc.sources.base import Damaged, ReadReport, Record, Slice, Source
 from dataproc.sources.streams import SliceStream
-from store import files
 from store.errors import ConfigError, StoreError
 from store.files import FileInfo
 
@@ -26,8 +26,8 @@ class ParquetSource(Source):
 
     def plan(self, file: FileInfo, relative_path: str, unit_bytes: int) -> list[Slice]:
         try:
-            with files.open_read(file.url) as stream:
-                footer = pq.read_metadata(stream)
+            with open_parquet(file.url) as reader:
+                footer = reader.metadata
         except _UNREADABLE:
             return [Slice(file.url, relative_path, file.size, 0, 0, group_bytes=file.size)]
         names = footer.schema.to_arrow_schema().names
@@ -47,20 +47,16 @@ class ParquetSource(Source):
     def read(self, part: Slice, report: ReadReport) -> Iterator[Record | Damaged]:
         self._describe(part, report)
         try:
-            stream = files.open_read(part.url)
+            with open_parquet(part.url) as reader:
+                row = part.first_row
+                for group in range(part.start, part.stop):
+                    yield from self._read_group(reader, group, row, part.relative_path)
+                    row += reader.metadata.row_group(group).num_rows
         except FileNotFoundError as error:
             raise StoreError(f"{part.url} has vanished since the plan was made: run the command again") from error
-        with stream:
-            try:
-                reader = pq.ParquetFile(stream)
-            except _UNREADABLE as error:
-                locator = f"{part.relative_path}#0"
-                yield Damaged(locator, locator, "unreadable", f"{part.relative_path}: not a readable Parquet file ({_short(error)})")
-                return
-            row = part.first_row
-            for group in range(part.start, part.stop):
-                yield from self._read_group(reader, group, row, part.relative_path)
-                row += reader.metadata.row_group(group).num_rows
+        except _UNREADABLE as error:
+            locator = f"{part.relative_path}#0"
+            yield Damaged(locator, locator, "unreadable", f"{part.relative_path}: not a readable Parquet file ({_short(error)})")
 
     def _describe(self, part: Slice, report: ReadReport) -> None:
         """The slice with a file's first row group hashes the whole file; the others say nothing of it."""
@@ -72,7 +68,7 @@ class ParquetSource(Source):
         """The records of one row group; rows that cannot be read are damaged one by one, so that none is lost from the count."""
         after = row + reader.metadata.row_group(group).num_rows
         try:
-            for batch in reader.iter_batches(BATCH_ROWS, row_groups=[group]):
+            for batch in reader.iter_batches(BATCH_ROWS, row_groups=[group], use_threads=False):
                 for value in _without_binary(batch, self.spec.text_field).to_pylist():
                     yield self._record(value, f"{path}#{row}")
                     row += 1

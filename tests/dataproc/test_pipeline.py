@@ -143,7 +143,7 @@ def test_an_interrupted_run_goes_on_and_repeats_no_finished_unit(folder, tasks):
 
 
 def test_a_damaged_intermediate_is_made_again(folder):
-    Dies.left = 4
+    Dies.left = 10
     with pytest.raises(KeyboardInterrupt):
         run(folder, executor=Dies)
     victim = next((folder / "store" / ".work").rglob("*.kept.parquet"))
@@ -198,7 +198,7 @@ def test_no_record_at_all_gives_an_empty_version(folder):
         (lambda v: (v / "shards/part-00000.parquet").unlink(), "shards/part-00000.parquet: missing"),
         (lambda v: (v / "shards/part-00000.parquet").write_bytes(b""), "shards/part-00000.parquet: 0 bytes"),
         (lambda v: (v / "shards/extra.parquet").write_bytes(b"x"), "shards/extra.parquet: a foreign file"),
-        (lambda v: _edit(v, '"kept": ', '"kept": 1'), "manifest.json: its checksum does not hold"),
+        (lambda v: _edit(v, '"owner": "data@', '"owner": "else@'), "manifest.json: its checksum does not hold"),
     ],
 )
 def test_verify_finds_every_kind_of_damage(folder, damage, says):

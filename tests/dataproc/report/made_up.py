@@ -75,7 +75,9 @@ class MadeUp:
         families = ("gopher_quality", "gopher_repetition", "c4", "fineweb")
         return [f"{families[i % 4]}.rule_{i:02d}" for i in range(self.rules)]
 
-    def _fates(self, names: list[str], values: dict[str, np.ndarray], generator: np.random.Generator) -> list[tuple[str, str | None, str | None]]:
+    def _fates(
+        self, names: list[str], values: dict[str, np.ndarray], generator: np.random.Generator
+    ) -> list[tuple[str, str | None, str | None]]:
         fates = []
         rules = self._rule_names()
         for row in range(self.records):
@@ -122,7 +124,7 @@ class MadeUp:
             else:
                 text = self.excerpt or (ARABIC * 6 if language == "ar" else SPAM if row % 3 else PROSE * 2)
                 name = f"{chooser.getrandbits(128):032x}"
-                value = float(values[names[0]][row]) if stage == "rules" else None
+                value = float(values[names[0]][row]) if stage == "rules" and names else None
                 samples.offer(stage, rule, name, source, url, language, value, None if value is None else 50.0, excerpt(text))
         statistics.observe_decisions(pa.Table.from_pylist(decisions, schema=DECISION_SCHEMA))
         statistics.observe_kept(pa.Table.from_pylist(kept, schema=shard_schema([*BASE_SIGNALS, *names])))
@@ -133,7 +135,12 @@ class MadeUp:
             thresholds[names[i]] = [{"rule": rule, **self._limit(i)}]
         return [
             {"name": "read", "config": {}, "thresholds": {}},
-            {"name": "url_filter", "config": {"block_domains": ["lists/bad.txt"]}, "thresholds": {}, "rules": ["blocked_domain", "blocked_word"]},
+            {
+                "name": "url_filter",
+                "config": {"block_domains": ["lists/bad.txt"]},
+                "thresholds": {},
+                "rules": ["blocked_domain", "blocked_word"],
+            },
             {"name": "extract", "config": {"engine": "trafilatura"}, "thresholds": {}},
             {"name": "language", "config": {"keep": ["en"], "min_score": 0.65}, "thresholds": {}},
             {"name": "rules", "config": {}, "thresholds": thresholds},
@@ -141,12 +148,21 @@ class MadeUp:
         ]
 
     def _timings(self) -> dict[str, float]:
-        return {"read": self.records / 9000, "url_filter": 0.0, "extract": self.records / 35, "language": self.records / 4000, "rules": self.records / 1500}
+        return {
+            "read": self.records / 9000,
+            "url_filter": 0.0,
+            "extract": self.records / 35,
+            "language": self.records / 4000,
+            "rules": self.records / 1500,
+        }
 
     def _manifest(self, fate: list[tuple[str, str | None, str | None]], names: list[str]) -> dict[str, Any]:
         verdicts = Counter(verdict for verdict, _, _ in fate)
         dropped = Counter(f"{stage}.{rule}" for verdict, stage, rule in fate if verdict == "dropped")
-        inputs = [{"source": "crawl", "path": f"crawl/part-{i:03d}.warc.gz", "bytes": 131_072_000 + i, "hash": f"xxh3_128:{i:032x}"} for i in range(12)]
+        inputs = [
+            {"source": "crawl", "path": f"crawl/part-{i:03d}.warc.gz", "bytes": 131_072_000 + i, "hash": f"xxh3_128:{i:032x}"}
+            for i in range(12)
+        ]
         shard = {"path": "shards/part-00000.parquet", "rows": verdicts["kept"], "bytes": 2_345_678, "xxh3_128": f"{self.seed:032x}"}
         return {
             "name": "web",
@@ -157,7 +173,12 @@ class MadeUp:
             "created_at": "2026-01-02T03:04:05.678Z",
             "parents": [],
             "inputs": inputs,
-            "config": {"dataset": "web", "version": self.label, "owner": self.owner, "stages": [{"language": {"keep": ["en"]}}, {"exact_dedup": {}}]},
+            "config": {
+                "dataset": "web",
+                "version": self.label,
+                "owner": self.owner,
+                "stages": [{"language": {"keep": ["en"]}}, {"exact_dedup": {}}],
+            },
             "config_digest": "c" * 64,
             "plan_digest": "d" * 16,
             "code_version": "0.1.0",

@@ -38,26 +38,34 @@ def test_sizes_have_three_digits_and_read_back(n):
     assert len(figure.replace(".", "")) <= 3
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
+@given(st.floats(-1e300, 1e300, allow_subnormal=False))
 def test_numbers_read_back(x):
     assert float(number(x).replace(THIN, "")) == pytest.approx(x, rel=6e-4)
     assert len(number(x)) <= 12
 
 
-@given(st.floats(-1e12, 1e12))
+@given(st.floats(-1e12, 1e12, allow_subnormal=False))
 def test_compact_numbers_read_back(x):
     text = compact(x).replace(THIN, "")
     scale = {"k": 1e3, "M": 1e6, "G": 1e9}.get(text[-1], 1.0)
     assert float(text.rstrip("kMG")) * scale == pytest.approx(x, rel=6e-3)
-    assert len(text) <= 9
+    assert len(text) <= 10
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0.00 s"), (9.994, "9.99 s"), (9.996, "10.0 s"), (99.9, "99.9 s"), (99.96, "1 min 40 s"), (125, "2 min 05 s"), (3599.9, "1 h 00 min")],
+    [
+        (0.0, "0.00 s"),
+        (9.994, "9.99 s"),
+        (9.996, "10.0 s"),
+        (99.9, "99.9 s"),
+        (99.96, "1 min 40 s"),
+        (125, "2 min 05 s"),
+        (3599.9, "1 h 00 min"),
+    ],
 )
 def test_seconds(value, text):
-    assert seconds(value).replace(THIN, " ") in (text, text.replace("99.9 s", "99.9 s"))
+    assert seconds(value).replace(THIN, " ") == text
 
 
 @given(st.floats(100, 1e9))
