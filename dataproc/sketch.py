@@ -174,7 +174,7 @@ class Sketch:
         position = np.searchsorted(lows, inner, side="left") - 1  # the last bin that begins below the edge
         at = np.maximum(position, 0)
         width = np.where(highs[at] > lows[at], highs[at] - lows[at], 1.0)
-        part = np.where(highs[at] <= inner, 1.0, (np.minimum(inner, highs[at]) - lows[at]) / width)
+        part = np.where(highs[at] <= inner, 1.0, (np.clip(inner, lows[at], highs[at]) - lows[at]) / width)
         below = np.where(position < 0, 0, before[at] + np.floor(sizes[at] * part)).astype(np.int64)
         return np.diff(np.concatenate([[0], below, [count]])).tolist()
 

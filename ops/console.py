@@ -10,12 +10,15 @@ import traceback
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from store.errors import HeadraceError
+
+# typer carries its own click, or takes the installed one, by release: its classes are reached through what typer exports.
+_UsageError = typer.BadParameter.__bases__[0]
+_ClickException = _UsageError.__bases__[0]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
 StoreOption = Annotated[str | None, typer.Option(help="Where versions live: a folder or a URL. Default: HEADRACE_STORE, then ./headrace-store.")]
@@ -55,14 +58,15 @@ def run(app: Callable[..., Any], arguments: list[str] | None = None) -> int:
     except HeadraceError as error:
         print(f"headrace: {error}", file=sys.stderr)
         return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        return 2
-    except click.ClickException as error:
-        hint = f" (see `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
+    except _ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            return 2
+        context = getattr(error, "ctx", None)
+        hint = f" (see `{context.command_path} --help`)" if context else ""
         print(f"headrace: {error.format_message().rstrip('.')}{hint}", file=sys.stderr)
         return 2
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         print("headrace: stopped; the same command goes on where this one ended", file=sys.stderr)
         return 130
     except BrokenPipeError:

@@ -115,7 +115,7 @@ def _hash(text: str) -> Markup:
 
 def _some(listed: dict[str, Any]) -> str:
     rows = len(listed["rows"])
-    return f"{whole(rows)}" if rows == listed["count"] else f"the first {whole(rows)} of {whole(listed['count'])}; the manifest has all"
+    return f"all {whole(rows)}" if rows == listed["count"] else f"the first {whole(rows)} of {whole(listed['count'])}; the manifest has all"
 
 
 def _folded(title: str, count: int, content: Markup) -> Markup:

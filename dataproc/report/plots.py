@@ -127,7 +127,8 @@ def signal_plot(signal: str, bars: dict[str, Any], thresholds: list[dict[str, An
         [_cut_mark(axis, bars, series, scale, base) for series in ("all" if bars["all"] else "kept",)],
         h("line", x1=LEFT, x2=WIDTH - LEFT, y1=base, y2=base, class_="axis"),
         _tick_marks(axis, base),
-        [_limit_line(axis, rule, limit, value, 6 + LABEL_ROW * row, base) for row, (rule, limit, value) in enumerate(limits)],
+        [_limit_line(axis, value, 6 + LABEL_ROW * row, base) for row, (_, _, value) in enumerate(limits)],
+        [_limit_label(axis, rule, limit, value, 6 + LABEL_ROW * row) for row, (rule, limit, value) in enumerate(limits)],
         viewBox=f"0 0 {WIDTH} {base + BASE_GAP}",
         role="img",
         aria_label=words,
@@ -189,7 +190,7 @@ def _cut_mark(axis: _Axis, bars: dict[str, Any], series: str, scale: float, base
         y, right = base - HEIGHT + 18, left + width
         marks.append(h("path", d=f"M{left - 2:.1f} {y + 3:g}L{right + 2:.1f} {y - 3:g}", class_="cut"))
         near_end = right > WIDTH - 50
-        place, anchor = (left - 4, "end") if near_end else (right + 4, "start")
+        place, anchor = (left - 4, "end") if near_end else (right + (ZERO_GAP if right < axis.start else 4), "start")
         marks.append(h("text", share(count, sum(counts)), x=f"{place:.1f}", y=y - 4, text_anchor=anchor, class_="tick"))
     return marks
 
@@ -226,8 +227,14 @@ def _refused(axis: _Axis, kind: str, value: float, top: float, base: float) -> M
     return h("rect", x=f"{left:.1f}", y=top, width=f"{right - left:.1f}", height=base - top, class_="refused")
 
 
-def _limit_line(axis: _Axis, rule: str, kind: str, value: float, y: float, base: float) -> list[Markup | None]:
-    """The line of a threshold from its label down to the axis; an arrow instead where it lies beyond the axis."""
+def _limit_line(axis: _Axis, value: float, y: float, base: float) -> Markup | None:
+    """The line of a threshold from its label down to the axis; none where it lies beyond the axis."""
+    x = axis.place(value)
+    return None if x is None else h("line", x1=f"{x:.1f}", x2=f"{x:.1f}", y1=y, y2=base, class_="limit")
+
+
+def _limit_label(axis: _Axis, rule: str, kind: str, value: float, y: float) -> Markup:
+    """The rule and its threshold beside the line, with an arrow where it lies beyond the axis."""
     x, inside = _edge(axis, value), axis.place(value) is not None
     short = rule.rpartition(".")[2] or rule
     words = f"{short} {'≥' if kind == 'min' else '≤'} {number(value)}"
@@ -240,5 +247,4 @@ def _limit_line(axis: _Axis, rule: str, kind: str, value: float, y: float, base:
     place = x - 4 if before else x + 4
     if before and place < len(words) * LABEL_CHARACTER:
         anchor, place = "middle", WIDTH / 2
-    line = h("line", x1=f"{x:.1f}", x2=f"{x:.1f}", y1=y, y2=base, class_="limit") if inside else None
-    return [line, h("text", h("title", rule), words, x=f"{place:.1f}", y=y + 9, text_anchor=anchor, class_="limit-name")]
+    return h("text", h("title", rule), words, x=f"{place:.1f}", y=y + 9, text_anchor=anchor, class_="limit-name")

@@ -211,7 +211,13 @@ def duplicates(report: Report) -> Markup | None:
     if not found:
         return None
     most = max(row["documents"] for row in found)
-    columns = [Column("Size of cluster"), Column("Clusters", True), Column("Documents in them", True), Column("Surplus", True), Column("Kept and surplus")]
+    columns = [
+        Column("Size of cluster"),
+        Column("Clusters", True),
+        Column("Documents in them", True),
+        Column("Surplus", True),
+        Column("Kept and surplus"),
+    ]
     rows = []
     for r in found:
         sizes = f"{whole(r['from'])}" if r["from"] == r["to"] else f"{whole(r['from'])} to {whole(r['to'])}"

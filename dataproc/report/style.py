@@ -82,7 +82,7 @@ svg.plot{display:block;width:100%;height:auto}
 svg text{fill:var(--muted);font:11px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 svg .name{fill:var(--ink);font-weight:600;font-size:12px}
 svg .small{font-size:12px;font-variant-numeric:tabular-nums}
-svg .limit-name{fill:var(--dropped);font-size:10.5px}
+svg .limit-name{fill:var(--dropped);font-size:10.5px;paint-order:stroke;stroke:var(--card);stroke-width:3px}
 svg .limit{stroke:var(--dropped);stroke-width:1.2;stroke-dasharray:4 2}
 svg .axis{stroke:var(--muted);stroke-width:1}
 svg .bars.all{fill:var(--all)}svg .bars.kept{fill:var(--water);fill-opacity:.85}

@@ -63,3 +63,13 @@ def test_thresholds_are_lines_at_their_value_and_arrows_beyond_the_axis():
     assert "low ≥ 25<" in drawn and "far ≤ 1\u202f000\u202f000 →" in drawn
     (shaded,) = re.findall(r'<rect x="([\d.]+)" y="\d+" width="([\d.]+)"', drawn)
     assert float(shaded[0]) == left and float(shaded[0]) + float(shaded[1]) == pytest.approx(float(x), abs=0.1)
+
+
+def test_a_threshold_of_zero_lies_beside_the_zeros_of_a_logarithmic_axis():
+    limits = [{"rule": "none_at_all", "min": None, "max": 0.0}]
+    bars = histogram(sketch_of([0] * 50 + [10, 100, 1000]), None, limits)
+    assert bars["axis"] == "log"
+    drawn = plots.signal_plot("n", bars, limits)
+    (x,) = re.findall(r'<line x1="([\d.]+)"[^>]*class="limit"', drawn)
+    assert plots.LEFT + plots.ZERO_WIDTH < float(x) < plots.LEFT + plots.ZERO_WIDTH + plots.ZERO_GAP
+    assert "none_at_all ≤ 0<" in drawn

@@ -1,0 +1,1 @@
+"""Scores of models, tied to the data and configuration they came from."""
