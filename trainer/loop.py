@@ -98,9 +98,7 @@ def accumulate(model: Decoder, optimizer: torch.optim.Optimizer, reader: Reader,
 
 def restore(folder: RunFolder, model: Decoder, optimizer: torch.optim.Optimizer, mixture_digest: str) -> tuple[int, ReaderState]:
     """Loads the newest sound checkpoint into model and optimizer. Returns the steps done and the reader's state."""
-    found, damaged = checkpoint.latest(folder.checkpoints)
-    for name in damaged:
-        print(f"checkpoint {name} is damaged or unfinished: passed over", flush=True)
+    found, _ = checkpoint.latest(folder.checkpoints)
     if found is None:
         return 0, ReaderState(mixture_digest, 0)
     state = ReaderState.from_json(found.manifest["reader"])

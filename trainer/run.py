@@ -18,6 +18,7 @@ if __package__ in (None, ""):
 from mixtures.mixture import load_mixture
 from store import artefacts, files
 from store.errors import ConfigError, HeadraceError
+from trainer import checkpoint
 from trainer.recipe import load_recipe
 from trainer.runs import RunFolder, describe_run
 
@@ -43,6 +44,9 @@ def train(
     elif resume:
         raise ConfigError(f"--resume: there is no run {recipe.run} in {store} to go on with")
     files.write_bytes(str(folder.path / "run.json"), json.dumps(described, indent=1, sort_keys=True).encode())
+    _, damaged = checkpoint.latest(folder.checkpoints)
+    if damaged:
+        print(f"passed over, damaged or unfinished: {', '.join(damaged)}", file=sys.stderr)
     settings = {"store": store, "run": recipe.run, "attempt": folder.begin_attempt(), "hooks": list(hooks)}
     _fit(settings, recipe.workers, address)
     metrics = folder.read_metrics()
@@ -81,11 +85,11 @@ def _fit(settings: dict[str, Any], workers: int, address: str | None) -> None:
     scratch = tempfile.mkdtemp(prefix="hr-", dir="/tmp")
     owned = not ray.is_initialized()
     if owned and address:
-        ray.init(address=address, logging_level="ERROR")
+        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     elif owned:
         ray.init(
             address="local", num_cpus=max(workers + 1, os.cpu_count() or 1), include_dashboard=False, object_store_memory=200_000_000,
-            logging_level="ERROR", _temp_dir=scratch,
+            logging_level="ERROR", log_to_driver=False, _temp_dir=scratch,
         )  # fmt: skip
     try:
         from trainer.loop import train_worker
