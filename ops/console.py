@@ -45,7 +45,7 @@ def table(columns: list[str], rows: list[list[Any]]) -> str:
         made.add_column(name, justify="right" if numeric else "left", no_wrap=position == 0)
     for row in rows:
         made.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-    console = Console(width=max(100, Console().width), no_color=not sys.stdout.isatty())
+    console = Console(width=max(160, Console().width), no_color=not sys.stdout.isatty())
     with console.capture() as capture:
         console.print(made)
     return capture.get().rstrip()

@@ -225,11 +225,15 @@ def write_bytes(url: str, data: bytes) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Publishes a file of the same filesystem at another URL, atomically: a hard link, or a copy made where the file lies."""
+    """Publishes a local file, or one of the same filesystem, at another URL, atomically: by a hard link, or by a copy that an object
+    store makes itself."""
     if not is_local(target):
         fs, path = filesystem(target)
         with explained("write", target):
-            retrying(lambda: fs.cp_file(filesystem(source)[1], path), target)
+            if is_local(source):
+                retrying(lambda: fs.put_file(local_path(source), path), target)
+            else:
+                retrying(lambda: fs.cp_file(filesystem(source)[1], path), target)
         return
     with atomic_path(target) as path:
         try:
