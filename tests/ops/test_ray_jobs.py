@@ -1,0 +1,109 @@
+"""The pipeline on a Ray that was started from outside: `ray job submit`, and `ray up` with `ray submit`, token authentication on."""
+
+from __future__ import annotations
+
+import json
+import stat
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dataproc.execution import PlainLoop
+from dataproc.pipeline import run_pipeline
+from dataproc.versions import open_version, verify
+from tests.conftest import PROJECT
+from tests.dataproc.corpora import write_lines, write_pipeline
+from tests.ops.ray_nodes import free_ports, ray_place
+
+
+@pytest.fixture
+def corpus(tmp_path) -> tuple[Path, str]:
+    """A pipeline file and the digest that a plain loop gives."""
+    write_lines(tmp_path / "lines.jsonl", 500, longest=12)
+    path = write_pipeline(tmp_path / "p.yaml", "[{name: lines, format: jsonl, path: lines.jsonl}]")
+    return Path(path), run_pipeline(path, str(tmp_path / "plain"), PlainLoop, quiet=True)["digest"]
+
+
+def check(store: Path, digest: str) -> None:
+    version = open_version(str(store), "corpus@v1")
+    assert version.manifest["digest"] == digest and verify(version) == []
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(280)
+def test_ray_job_submit(tmp_path, corpus):
+    path, digest = corpus
+    with ray_place() as place:
+        port, dashboard, agent = free_ports(3)
+        started = place.run(
+            "ray", "start", "--head", f"--port={port}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}",
+            "--num-cpus=2", "--include-dashboard=true", "--object-store-memory=100000000",
+        )  # fmt: skip
+        assert started.returncode == 0, started.stderr
+        excludes = {"excludes": [".git", ".venv", "headrace-demo", "headrace-store"]}
+        submit = ("ray", "job", "submit", "--address", f"http://127.0.0.1:{dashboard}", "--working-dir", ".")
+        done = place.run(
+            *submit, "--runtime-env-json", json.dumps(excludes), "--",
+            "python", "dataproc/run.py", str(path), "--store", str(tmp_path / "store"),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        assert "kept" in done.stdout
+        bad = place.run(*submit, "--runtime-env-json", json.dumps(excludes), "--", "python", "dataproc/run.py", str(tmp_path / "none.yaml"))
+        assert bad.returncode != 0 and "no such file" in bad.stdout
+    check(tmp_path / "store", digest)
+
+
+SSH = """#!/bin/sh
+# Stands in for ssh: runs the remote command, its last argument, on this machine.
+for last; do :; done
+case "$*" in *"-O exit"*) exit 0 ;; esac
+exec bash -c "$last"
+"""
+RSYNC = """#!/bin/sh
+# Stands in for rsync: copies the last but one argument to the last, `host:` taken off and `~` meaning this HOME.
+for last; do source="$target"; target="$last"; done
+target="${target#*:}"; source="${source#*:}"
+case "$target" in "~/"*) target="$HOME/${target#??}" ;; esac
+case "$source" in "~/"*) source="$HOME/${source#??}" ;; esac
+mkdir -p "$(dirname "$target")"
+[ "$source" -ef "$target" ] || cp -r "$source" "$target"
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(280)
+def test_ray_up_and_ray_submit(tmp_path, corpus):
+    path, digest = corpus
+    with ray_place() as place:
+        stand_ins = place.folder / "bin"
+        stand_ins.mkdir()
+        for name, text in (("ssh", SSH), ("rsync", RSYNC)):
+            (stand_ins / name).write_text(text)
+            (stand_ins / name).chmod(stat.S_IRWXU)
+        place.environment["PATH"] = f"{stand_ins}:{place.environment['PATH']}"
+        port = free_ports(1)[0]
+        config = yaml.safe_load((PROJECT / "cluster.yaml").read_text())
+        config["provider"] = {"type": "local", "head_ip": "127.0.0.1", "worker_ips": []}
+        # What cannot be done here: the project is installed in this environment already, and no other Ray may be stopped.
+        config["setup_commands"] = ["python -c 'import dataproc, store'"]
+        config["file_mounts"] = {"~/.ray/auth_token": str(place.home / ".ray" / "auth_token")}
+        config["head_start_ray_commands"] = [
+            f"RAY_AUTH_MODE=token ray start --head --port={port} --num-cpus=2 --include-dashboard=false --object-store-memory=100000000"
+        ]
+        (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(config))
+        up = place.run("ray", "up", "-y", "--no-config-cache", str(tmp_path / "cluster.yaml"))
+        assert up.returncode == 0, up.stdout[-3000:] + up.stderr[-3000:]
+        deadline = time.monotonic() + 30
+        while place.run("ray", "status").returncode and time.monotonic() < deadline:
+            time.sleep(1)
+        done = place.run(
+            "ray", "submit", "--no-config-cache", str(tmp_path / "cluster.yaml"), "dataproc/run.py", str(path),
+            "--store", str(tmp_path / "store"),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        assert (place.home / "run.py").exists()
+        # The run joined the cluster: a private Ray would have made a session folder of its own.
+        assert not list(Path("/tmp").glob("hr-*/session_*/does-not-exist")) and "private" not in done.stdout
+    check(tmp_path / "store", digest)
