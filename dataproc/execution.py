@@ -151,6 +151,8 @@ class RayPool(Executor):
             self._start(ray, address)
         available = ray.cluster_resources().get("CPU", 0)
         self.slots = int(min(available, cpus) if cpus and address else available)
+        where = f"the Ray cluster at {address}" if address else "a private Ray"
+        print(f"on {where}: {self.slots} CPUs", file=sys.stderr, flush=True)
 
     def _start(self, ray: Any, address: str | None) -> None:
         quiet = {"configure_logging": True, "logging_level": "ERROR", "log_to_driver": False}

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from store import files
+from store.steady import SteadyReader
 
 ZSTD_LEVEL = 3
 # A row group is what a reader must hold at once.
@@ -101,12 +102,12 @@ def write_table(path: str, table: pa.Table, compression: str = "zstd") -> None:
 @contextmanager
 def open_parquet(url: str) -> Iterator[pq.ParquetFile]:
     """A Parquet file for reading. Local files are read by Arrow itself: its threads must not hold Python objects when Python ends.
-    For the same reason nothing is read ahead from a remote file."""
+    For the same reason nothing is read ahead from a remote file. Page check sums are verified where a file has them."""
     if files.is_local(url):
-        with pq.ParquetFile(files.local_path(url)) as reader:
+        with pq.ParquetFile(files.local_path(url), page_checksum_verification=True) as reader:
             yield reader
         return
-    with files.open_read(url) as stream, pq.ParquetFile(stream, pre_buffer=False) as reader:
+    with SteadyReader(url) as stream, pq.ParquetFile(stream, pre_buffer=False, page_checksum_verification=True) as reader:
         yield reader
 
 

@@ -10,8 +10,10 @@ from dataproc.sources.base import Damaged, ReadReport, Record, Slice, Source
 from dataproc.sources.streams import DamagedStream, SliceStream, read_file
 from store.files import FileInfo
 
-# Beyond this share of characters that no character set explains, a file is something else than text.
-MOST_REPLACED = 0.01
+# Beyond this share of characters that no character set explains, or of control characters beside NULs, a file is something else than
+# text: bytes taken at random have 11% control characters, prose none.
+MOST_REPLACED = MOST_CONTROLS = 0.01
+_CONTROLS = {code: None for code in range(32) if chr(code) not in "\t\n\f\r\x1b"}
 
 
 class _FileSource(Source):
@@ -45,7 +47,8 @@ class HtmlSource(_FileSource):
 
 
 class TextSource(_FileSource):
-    """A folder of text files. Bytes that are no text in any character set (binary data) are quarantined."""
+    """A folder of text files. Bytes that are no text in any character set (binary data) are quarantined; a few that cannot be decoded
+    become U+FFFD."""
 
     format = "text"
 
@@ -53,5 +56,9 @@ class TextSource(_FileSource):
         decoded = decode(data, declared=self.spec.encoding, html=False)
         if decoded.replaced > MOST_REPLACED * max(1, len(decoded.text)):
             error = f"{locator}: {decoded.replaced} of {len(decoded.text)} characters cannot be decoded as {decoded.encoding}"
+            return Damaged(locator, locator, "bad_encoding", error)
+        controls = len(decoded.text) - len(decoded.text.translate(_CONTROLS)) if "\0" in decoded.text else 0
+        if controls > MOST_CONTROLS * len(decoded.text):
+            error = f"{locator}: {controls} of {len(decoded.text)} characters are control characters: not a text"
             return Damaged(locator, locator, "bad_encoding", error)
         return Record(key=locator, locator=locator, text=decoded.text, meta={"encoding": decoded.encoding})

@@ -7,15 +7,20 @@ import re
 import zlib
 from dataclasses import dataclass
 
+from fastwarc.stream_io import BrotliReader
 from fastwarc.warc import ArchiveIterator
 
+from dataproc.sources.streams import MOST_RECORD_BYTES
+
+_MOST_READ = MOST_RECORD_BYTES + 1  # one byte more tells that the body goes on
 _STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t][^\r\n]*)?\r*\n")
 _HEADER_END = re.compile(rb"\r*\n\r*\n")
+_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})[^\r\n]*\r?\n")
 
 
 @dataclass(frozen=True)
 class Response:
-    """An HTTP response with its transfer and content encodings taken off."""
+    """An HTTP response with its transfer and content encodings taken off; a body over MOST_RECORD_BYTES is cut right after them."""
 
     status: int | None
     content_type: str | None  # as stated, with parameters
@@ -35,7 +40,7 @@ def read_response(data: bytes) -> Response | None:
         record = next(ArchiveIterator(io.BytesIO(data), parse_http=True, auto_decode="all", stream_detect=False, quirks_mode=True))
         headers = record.http_headers
         if headers is not None and headers.status_code:
-            return Response(int(headers.status_code), headers.get("Content-Type"), record.reader.read())
+            return Response(int(headers.status_code), headers.get("Content-Type"), record.reader.read(_MOST_READ))
     except (OSError, ValueError, StopIteration):
         return _lenient(int(line[1]), block[line.end() :])
     return _lenient(int(line[1]), block[line.end() :])
@@ -50,15 +55,16 @@ def _lenient(status: int, rest: bytes) -> Response:
         headers[name.strip().lower()] = value.strip()
     if "chunked" in headers.get("transfer-encoding", "").lower():
         body = _dechunk(body)
-    if headers.get("content-encoding", "").lower() in ("gzip", "x-gzip", "deflate"):
-        body = _inflate(body)
+    for coding in reversed(headers.get("content-encoding", "").lower().split(",")):
+        decoder = _DECODERS.get(coding.strip())
+        body = decoder(body) if decoder else body
     return Response(status, headers.get("content-type"), body)
 
 
 def _dechunk(body: bytes) -> bytes:
     """The chunks as far as their sizes hold; a body that does not begin with a size is taken as it is."""
     parts, position = [], 0
-    while size := re.compile(rb"([0-9a-fA-F]+)[^\r\n]*\r?\n").match(body, position):
+    while size := _CHUNK_SIZE.match(body, position):
         count = int(size[1], 16)
         if not count:
             break
@@ -72,12 +78,30 @@ def _dechunk(body: bytes) -> bytes:
 def _inflate(body: bytes) -> bytes:
     """What can be inflated of a gzip, zlib or raw deflate body; the body itself when nothing can."""
     for window_bits in (47, -15):
-        out, inflate = b"", zlib.decompressobj(window_bits)
+        parts, size, inflate = [], 0, zlib.decompressobj(window_bits)
         for start in range(0, len(body), 1024):
             try:
-                out += inflate.decompress(body[start : start + 1024])
+                parts.append(inflate.decompress(body[start : start + 1024]))
             except zlib.error:
                 break
-        if out:
-            return out
+            size += len(parts[-1])
+            if size >= _MOST_READ:
+                break
+        if size:
+            return b"".join(parts)[:_MOST_READ]
     return body
+
+
+def _unbrotli(body: bytes) -> bytes:
+    """What can be decompressed of a Brotli body; the body itself when nothing can."""
+    reader, parts, size = BrotliReader(io.BytesIO(body)), [], 0
+    try:
+        while size < _MOST_READ and (part := reader.read(1024)):
+            parts.append(part)
+            size += len(part)
+    except OSError:
+        return b"".join(parts) or body
+    return b"".join(parts) or body
+
+
+_DECODERS = {"gzip": _inflate, "x-gzip": _inflate, "deflate": _inflate, "br": _unbrotli}

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 import xxhash
 import zstandard
+from fastwarc.stream_io import Lz4Reader
 
 from dataproc.sources.base import ReadReport, Slice
 from store import files
 from store.errors import StoreError
+from store.steady import SteadyReader
 
 CHUNK_BYTES = 1 << 16
 # A zstd block of a few bytes may stand for 128 KiB, so little is fed at a time to keep the output of one step in bounds.
@@ -21,55 +23,62 @@ MOST_RECORD_BYTES = 256 << 20  # a record beyond this is quarantined unread: no 
 
 
 class DamagedStream(Exception):
-    """Stored bytes that cannot be decompressed further. `reason`: truncated or bad_gzip, bad_zstd, bad_bz2."""
+    """Stored bytes that cannot be decompressed further. `reason`: truncated, too_large, or bad_ with the compression's name."""
 
     def __init__(self, reason: str, offset: int, error: str):
         super().__init__(f"{error} near byte {offset} of the file")
         self.reason = reason
-        self.offset = offset
+        self.error = error
 
 
 class SliceStream:
     """Sequential reader of a file from a slice's start to the file's end (a slice's last record may end beyond it).
 
     Bytes inside the slice are hashed as they pass; `finish` hashes what was not read, so the report always covers the slice.
-    A read from a remote file that fails in passing is tried again from the same place.
     """
 
-    def __init__(self, part: Slice, stop_at_slice: bool = False):
+    def __init__(self, part: Slice):
+        """Raises StoreError when the file is not the one that was planned, or cannot be opened."""
         self.part = part
-        self.end = part.stop if stop_at_slice else part.file_bytes
         self._raw_position = self._hashed_to = part.start
-        self._pushed = b""
+        self._window, self._at = b"", 0  # what was read last, and how much of it was given out
         self._digest = xxhash.xxh3_128()
-        try:
-            if files.info(part.url).size != part.file_bytes:
-                raise StoreError(f"{part.url} has changed since the plan was made: run the command again")
-            self._stream = files.open_read(part.url)
-        except FileNotFoundError as error:
-            raise StoreError(f"{part.url} has vanished since the plan was made: run the command again") from error
+        check_unchanged(part)
+        self._stream = SteadyReader(part.url)
         self._stream.seek(part.start)
 
     @property
     def position(self) -> int:
         """Offset in the file of the next byte that `read` gives."""
-        return self._raw_position - len(self._pushed)
+        return self._raw_position - len(self._window) + self._at
 
     def read(self, count: int = CHUNK_BYTES) -> bytes:
         """Up to `count` bytes; empty at the end."""
-        if self._pushed:
-            data, self._pushed = self._pushed[:count], self._pushed[count:]
-            return data
-        return self._read_raw(min(count, self.end - self._raw_position))
+        if self._at == len(self._window):
+            self._window, self._at = self._read_raw(min(CHUNK_BYTES, self.part.file_bytes - self._raw_position)), 0
+        data = self._window[self._at : self._at + count]
+        self._at += len(data)
+        return data
 
     def push_back(self, data: bytes) -> None:
-        """Gives bytes back: the next read begins with them."""
-        self._pushed = data + self._pushed
+        """Gives back the last bytes that were read: the next read begins with them."""
+        if len(data) > self._at:
+            self._window, self._at = data + self._window[self._at :], 0
+        else:
+            self._at -= len(data)
+
+    def peek(self, count: int) -> bytes:
+        """The next `count` bytes, fewer only at the end of the file; they are read again."""
+        data = self.read(count)
+        while len(data) < count and (more := self.read(count - len(data))):
+            data += more
+        self.push_back(data)
+        return data
 
     def _read_raw(self, count: int) -> bytes:
         if count <= 0:
             return b""
-        data = files.retrying(lambda: self._read_again(count), self.part.url)
+        data = self._stream.read(count)
         new = data[self._hashed_to - self._raw_position : max(0, self.part.stop - self._raw_position)]
         self._digest.update(new)
         self._hashed_to += len(new)
@@ -78,28 +87,36 @@ class SliceStream:
 
     def rewind(self, position: int) -> None:
         """Goes back to an earlier offset: what was read from there on is read again."""
-        self._pushed = b""
+        self._window, self._at = b"", 0
         self._raw_position = position
         self._stream.seek(position)
-
-    def _read_again(self, count: int) -> bytes:
-        if self._stream.closed or self._stream.tell() != self._raw_position:
-            self._stream = files.open_read(self.part.url)
-            self._stream.seek(self._raw_position)
-        try:
-            return self._stream.read(count)
-        except Exception:
-            self._stream.close()
-            raise
 
     def finish(self, report: ReadReport) -> None:
         """Hashes what is left of the slice and fills in the report."""
         self.rewind(self._hashed_to)
-        while self._read_raw(min(CHUNK_BYTES * 16, self.part.stop - self._raw_position)):
+        while self._read_raw(min(OUTPUT_BYTES, self.part.stop - self._raw_position)):
             continue
         report.input_bytes = self.part.stop - self.part.start
         report.input_digest = self._digest.hexdigest()
+        self.close()
+
+    def close(self) -> None:
         self._stream.close()
+
+
+def check_unchanged(part: Slice) -> None:
+    """Raises StoreError when the slice's file has another size than when the plan was made, or is gone."""
+    try:
+        size = files.info(part.url).size
+    except FileNotFoundError as error:
+        raise StoreError(f"{part.url} has vanished since the plan was made: run the command again") from error
+    if size != part.file_bytes:
+        sizes = f"{part.file_bytes} bytes then, {size} now"
+        raise StoreError(f"{part.url} has changed since the plan was made ({sizes}): run the command again")
+
+
+# Each of the readers below yields an empty chunk where a unit of the compression (member, frame, stream) has ended soundly: all
+# bytes before that mark are known to be right, because the unit's length and check sum were.
 
 
 def plain_chunks(stream: SliceStream) -> Iterator[bytes]:
@@ -127,27 +144,28 @@ def gzip_member(stream: SliceStream) -> Iterator[bytes]:
         if out:
             yield out
     stream.push_back(inflate.unused_data)
+    yield b""
 
 
 def gzip_chunks(stream: SliceStream) -> Iterator[bytes]:
     """Decompressed chunks of all gzip members. Zero bytes after a member (tape padding) are passed over."""
-    while data := _skip_zeros(stream):
-        stream.push_back(data)
+    while skip_zeros(stream):
         yield from gzip_member(stream)
 
 
-def _skip_zeros(stream: SliceStream) -> bytes:
+def skip_zeros(stream: SliceStream) -> bool:
+    """Moves past zero bytes; False at the end of the file."""
     while data := stream.read():
         rest = data.lstrip(b"\0")
         if rest:
-            return rest
-    return b""
+            stream.push_back(rest)
+            return True
+    return False
 
 
 def bz2_chunks(stream: SliceStream) -> Iterator[bytes]:
     """Decompressed chunks of all bzip2 streams of a file."""
-    while data := stream.read():
-        stream.push_back(data)
+    while stream.peek(1):
         start, decompressor = stream.position, bz2.BZ2Decompressor()
         while not decompressor.eof:
             data = stream.read() if decompressor.needs_input else b""
@@ -160,12 +178,12 @@ def bz2_chunks(stream: SliceStream) -> Iterator[bytes]:
             if out:
                 yield out
         stream.push_back(decompressor.unused_data)
+        yield b""
 
 
 def zstd_chunks(stream: SliceStream) -> Iterator[bytes]:
     """Decompressed chunks of all zstd frames of a file."""
-    while data := stream.read(ZSTD_CHUNK_BYTES):
-        stream.push_back(data)
+    while stream.peek(1):
         start = stream.position
         decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
         while not decompressor.eof:
@@ -179,24 +197,69 @@ def zstd_chunks(stream: SliceStream) -> Iterator[bytes]:
             if out:
                 yield out
         stream.push_back(decompressor.unused_data)
+        yield b""
 
 
-_MAGICS = {b"\x1f\x8b\x08": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}  # no text begins with these
-CODECS = {".gz": gzip_chunks, ".zst": zstd_chunks, ".bz2": bz2_chunks}
+class _Readable:
+    """A slice stream as the file object that FastWARC's LZ4 reader wants."""
+
+    def __init__(self, stream: SliceStream):
+        self.stream = stream
+        self.ended = False
+
+    def read(self, count: int = CHUNK_BYTES) -> bytes:
+        data = self.stream.read(count if count >= 0 else CHUNK_BYTES)
+        self.ended = not data
+        return data
+
+    def tell(self) -> int:
+        return self.stream.position
+
+
+def lz4_chunks(stream: SliceStream) -> Iterator[bytes]:
+    """Decompressed chunks of all LZ4 frames of a file. Frames mostly carry no check sum, so what comes out is taken as it is."""
+    start, raw = stream.position, _Readable(stream)
+    reader = Lz4Reader(raw)
+    while True:
+        try:
+            out = reader.read(OUTPUT_BYTES)
+        except OSError as error:
+            reason = "truncated" if raw.ended else "bad_lz4"
+            raise DamagedStream(reason, start, f"LZ4 frame cannot be decompressed ({error})") from error
+        if not out:
+            return
+        yield out
+        yield b""
+
+
+CODECS = {".gz": gzip_chunks, ".zst": zstd_chunks, ".bz2": bz2_chunks, ".lz4": lz4_chunks}
+_MAGICS = {b"\x1f\x8b\x08": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}  # no text begins with these
+_LONGEST_MAGIC = 4
 
 
 def codec_of(path: str) -> str | None:
-    """The compression that a file name states: .gz, .zst, .bz2 or None."""
+    """The compression that a file name states: .gz, .zst, .bz2, .lz4 or None."""
     return next((suffix for suffix in CODECS if path.lower().endswith(suffix)), None)
 
 
+def codec_of_bytes(beginning: bytes) -> str | None:
+    """The compression that the first bytes of a file show."""
+    return next((suffix for magic, suffix in _MAGICS.items() if beginning.startswith(magic)), None)
+
+
+def file_codec(url: str) -> str | None:
+    """The compression of a file: by its name, else by its first bytes."""
+    if codec := codec_of(url):
+        return codec
+    with SteadyReader(url) as raw:
+        return codec_of_bytes(raw.read(_LONGEST_MAGIC))
+
+
 def stream_codec(stream: SliceStream) -> str | None:
-    """The compression of a stream at its start: by the file's name, else by the first bytes of a whole file."""
+    """The compression of a stream: by the file's name, else by the first bytes of a whole file."""
     codec = codec_of(stream.part.relative_path)
     if codec is None and stream.part.whole_file and stream.position == 0:
-        beginning = stream.read(4)
-        stream.push_back(beginning)
-        codec = next((suffix for magic, suffix in _MAGICS.items() if beginning.startswith(magic)), None)
+        codec = codec_of_bytes(stream.peek(_LONGEST_MAGIC))
     return codec
 
 

@@ -9,16 +9,19 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from dataproc.sources.base import Damaged, ReadReport, Record, Slice, Source
 from dataproc.sources.http import read_response
-from dataproc.sources.streams import DamagedStream, SliceStream, chunks_of, stream_codec
+from dataproc.sources.streams import MOST_RECORD_BYTES, SliceStream, chunks_of, stream_codec
 from dataproc.sources.warc_frames import Frame, frames, gzip_frames
 from store.files import FileInfo
 
 
 class WarcSource(Source):
-    """Reads .warc, .warc.gz (a gzip member a record) and .warc.zst.
+    """Reads .warc, .warc.gz (a gzip member a record), .warc.zst and .warc.lz4.
 
     Only gzip files are cut into slices: a member says where a record starts. In plain text a page may hold what looks like the start
-    of a record, and zstd frames need not begin with one, so those files are read from their beginning.
+    of a record, and zstd and LZ4 frames need not begin with one, so those files are read from their beginning.
+
+    A page that the crawler itself cut short (WARC-Truncated) or whose HTTP length is off is whole as a record and is kept. Damaged is a
+    record that its file does not hold to the end.
     """
 
     format = "warc"
@@ -32,20 +35,15 @@ class WarcSource(Source):
 
     def read(self, part: Slice, report: ReadReport) -> Iterator[Record | Damaged]:
         stream = SliceStream(part)
-        found = 0
         for place, frame in self._frames(stream, part):
-            found += 1
             locator = f"{part.relative_path}#{place}"
             if frame.reason:
-                yield Damaged(locator, locator, frame.reason, f"{part.relative_path}: {frame.error}")
+                yield Damaged(locator, locator, frame.reason, f"{part.relative_path}, byte {place}: {frame.error}")
                 continue
             item = self._item(frame, locator, report)
             if item is not None:
                 yield item
         stream.finish(report)
-        if not found and part.whole_file and (error := _foreign_content(part)):
-            locator = f"{part.relative_path}#0"
-            yield Damaged(locator, locator, "not_warc", f"{part.relative_path}: no WARC record in it ({error})")
 
     def _frames(self, stream: SliceStream, part: Slice) -> Iterator[tuple[str, Frame]]:
         if stream_codec(stream) == ".gz":
@@ -73,23 +71,17 @@ class WarcSource(Source):
         if response is None:
             count(report, kind)
             return None
+        if len(response.body) > MOST_RECORD_BYTES:
+            error = f"{locator}: the body has more than {MOST_RECORD_BYTES} bytes when it is decoded"
+            return Damaged(fields["key"], locator, "too_large", error)
         content_type, charset = split_content_type(response.content_type)
         return Record(**fields, payload=response.body, content_type=content_type, charset=charset, http_status=response.status)
 
 
-def _foreign_content(part: Slice) -> str | None:
-    """What a file without any WARC record holds; None when it is empty, compressed or not."""
-    try:
-        return "its content is something else" if next(chunks_of(SliceStream(part)), None) else None
-    except DamagedStream as damage:
-        return str(damage)
-
-
-def parse_record(data: bytes, decode: str | None = None) -> WarcRecord | None:
-    """The first WARC record in `data`; with `decode` (all or none) its HTTP part is parsed and decoded so."""
+def parse_record(data: bytes) -> WarcRecord | None:
+    """The first WARC record in `data`, its HTTP part left alone."""
     # Quirks mode takes headers that end in a bare line feed, as some tools write them.
-    options = {"parse_http": True, "auto_decode": decode} if decode else {"parse_http": False}
-    return next(ArchiveIterator(io.BytesIO(data), stream_detect=False, quirks_mode=True, **options), None)
+    return next(ArchiveIterator(io.BytesIO(data), stream_detect=False, quirks_mode=True, parse_http=False), None)
 
 
 def common_fields(record: WarcRecord, locator: str) -> dict:

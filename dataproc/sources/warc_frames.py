@@ -10,9 +10,11 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dataproc.sources.streams import CHUNK_BYTES, MOST_RECORD_BYTES, DamagedStream, SliceStream, gzip_member
+from dataproc.sources.streams import CHUNK_BYTES, MOST_RECORD_BYTES, DamagedStream, SliceStream, gzip_member, skip_zeros
 
 _BLANK = b"\r\n \t\0"
+_MARK = b"WARC/"
+_NOT_BLANK = re.compile(rb"[^\r\n \t\0]")
 _START = re.compile(rb"WARC/\d\.\d")
 _AFTER_BREAK = re.compile(rb"\n(?=WARC/\d\.\d\r?\n)")
 _HEADER_END = re.compile(rb"\r*\n\r*\n")
@@ -24,12 +26,16 @@ _PROBE_BYTES = 4096
 
 @dataclass(frozen=True)
 class Frame:
-    """A record's bytes and where it starts (offset in its stream); or, with `reason`, bytes that are no whole record."""
+    """A record's bytes and where it starts (offset in its stream); or, with `reason`, bytes that are no whole record.
+
+    `stream_ends`: the stream itself is damaged here and gives nothing more.
+    """
 
     offset: int
     data: bytes = b""
     reason: str | None = None
     error: str = ""
+    stream_ends: bool = False
 
 
 class _Buffer:
@@ -39,14 +45,16 @@ class _Buffer:
         self._chunks = chunks
         self.data = bytearray()
         self.offset = 0  # of data[0] in the stream
+        self.sound_to = 0  # offset in the stream up to which the compression's own check has passed
 
     def more(self) -> bool:
         """Reads another chunk; False at the end. Raises DamagedStream."""
-        chunk = next(self._chunks, None)
-        if chunk is None:
-            return False
-        self.data += chunk
-        return True
+        for chunk in self._chunks:
+            if chunk:
+                self.data += chunk
+                return True
+            self.sound_to = self.offset + len(self.data)
+        return False
 
     def drop(self, count: int) -> None:
         del self.data[:count]
@@ -55,9 +63,9 @@ class _Buffer:
     def skip_blank(self) -> bool:
         """Drops line ends between records; False when nothing follows."""
         while True:
-            rest = len(self.data.lstrip(_BLANK))
-            self.drop(len(self.data) - rest)
-            if rest:
+            found = _NOT_BLANK.search(self.data)
+            self.drop(found.start() if found else len(self.data))
+            if found:
                 return True
             if not self.more():
                 return False
@@ -66,17 +74,21 @@ class _Buffer:
 def frames(chunks: Iterator[bytes]) -> Iterator[Frame]:
     """Cuts a decompressed WARC stream into records. Damage of the stream ends it with one last frame that says so.
 
-    A record is only given out when what follows it could be read, so that a gzip member whose check sum is wrong gives no record.
+    A record is only given out when the compression has vouched for it or what follows it could be read, so that a gzip member whose
+    check sum is wrong gives no record.
     """
     buffer, held = _Buffer(chunks), None
     try:
         while buffer.skip_blank():
             if held:
                 yield held
-                held = None
+            held = None
             held = _next_frame(buffer)
     except DamagedStream as damage:
-        yield Frame(held.offset if held else buffer.offset, reason=damage.reason, error=str(damage))
+        if held and held.offset + len(held.data) <= buffer.sound_to:
+            yield held
+            held = None
+        yield Frame(held.offset if held else buffer.offset, reason=damage.reason, error=damage.error, stream_ends=True)
         return
     if held:
         yield held
@@ -126,7 +138,8 @@ def _content(buffer: _Buffer, offset: int, header: int, length: int) -> Frame:
             found = len(buffer.data) - header
             buffer.drop(len(buffer.data))
             return Frame(offset, reason="truncated", error=f"the record states {length} bytes, {found} are there")
-    data = bytes(buffer.data[:total])
+    with memoryview(buffer.data) as view:
+        data = bytes(view[:total])
     buffer.drop(total)
     return Frame(offset, data)
 
@@ -147,19 +160,27 @@ def _garbage(buffer: _Buffer, error: str) -> Frame:
             skipped += len(buffer.data)
             buffer.drop(len(buffer.data))
             break
-    return Frame(offset, reason="bad_record", error=f"{error}: {skipped} bytes passed over")
+    return Frame(offset, reason="bad_record" if offset else "not_warc", error=f"{error}: {skipped} bytes passed over")
 
 
 def gzip_frames(stream: SliceStream, stop: int) -> Iterator[tuple[str, Frame]]:
     """Records of the gzip members that start before `stop`, each with its place: the member's offset in the file, and for later
-    records of one member `+` their offset in it. A damaged member is one frame; reading goes on at the next sound member."""
-    while _find_member(stream) and stream.position < stop:
+    records of one member `+` their offset in it. A damaged member is one frame; reading goes on at the next sound member.
+
+    At the file's beginning and after a sound member another must follow: what stands there instead is damage, and belongs to the slice
+    that met it, wherever it lies. A search for a member, from the start of a slice or after damage, passes over bytes that were
+    reported so already. (A WARC file kept uncompressed inside a record could mislead the search; nothing in the format forbids that.)
+    """
+    searching = stream.position > 0
+    while _find_member(stream, stop) if searching else skip_zeros(stream):
+        if not searching and stream.position >= stop and _begins_record(stream.peek(_PROBE_BYTES)):
+            return
         start = stream.position
-        damaged = False
+        searching = False
         for frame in frames(_record_chunks(stream)):
-            damaged = frame.reason is not None
+            searching = frame.stream_ends
             yield f"{start}+{frame.offset}" if frame.offset else str(start), frame
-        if damaged:
+        if searching:
             stream.rewind(start + 1)
 
 
@@ -167,27 +188,18 @@ def _record_chunks(stream: SliceStream) -> Iterator[bytes]:
     """The chunks of the member at the stream's position, and of the members after it that go on with its last record: some writers
     cut records into members anywhere."""
     yield from gzip_member(stream)
-    while (beginning := _member_beginning(_peek(stream))) is not None and not beginning.startswith(b"WARC/"):
+    while (beginning := _member_beginning(stream.peek(_PROBE_BYTES))) is not None and not beginning.startswith(_MARK):
         yield from gzip_member(stream)
 
 
-def _peek(stream: SliceStream) -> bytes:
-    data = stream.read(_PROBE_BYTES)
-    stream.push_back(data)
-    return data
-
-
-def _find_member(stream: SliceStream) -> bool:
-    """Moves the stream to the next place where a gzip member with a WARC record starts; False at the end of the file.
-
-    What the search passes over belongs to a member that was reported as damaged, or to the slice before.
-    """
-    window = b""
-    while True:
+def _find_member(stream: SliceStream, stop: int) -> bool:
+    """Moves the stream to the next place before `stop` where a gzip member with a WARC record starts; False when there is none."""
+    base, window = stream.position, b""  # base: where the window begins in the file
+    while base < stop:
         data = stream.read(CHUNK_BYTES)
         window += data
         position = window.find(GZIP_MAGIC)
-        while position >= 0:
+        while 0 <= position < stop - base:
             if len(window) - position < _PROBE_BYTES and data:
                 break
             if _begins_record(window[position : position + _PROBE_BYTES]):
@@ -196,18 +208,23 @@ def _find_member(stream: SliceStream) -> bool:
             position = window.find(GZIP_MAGIC, position + 1)
         if not data:
             return False
-        window = window[position:] if position >= 0 else window[-(len(GZIP_MAGIC) - 1) :]
+        kept = window[position:] if position >= 0 else window[-(len(GZIP_MAGIC) - 1) :]
+        base, window = base + len(window) - len(kept), kept
+    return False
 
 
 def _begins_record(data: bytes) -> bool:
-    return (_member_beginning(data) or b"").startswith(b"WARC/")
+    return (_member_beginning(data) or b"").startswith(_MARK)
 
 
 def _member_beginning(data: bytes) -> bytes | None:
-    """The first bytes that a gzip member inflates to, line ends before them left out; None where no member begins."""
+    """The first bytes that a gzip member inflates to, line ends before them left out; None where no member begins, or where too
+    little of one is there to tell."""
     if not data.startswith(GZIP_MAGIC):
         return None
+    inflate = zlib.decompressobj(31)
     try:
-        return zlib.decompressobj(31).decompress(data, 64).lstrip(_BLANK)
+        beginning = inflate.decompress(data, 64).lstrip(_BLANK)
     except zlib.error:
         return None
+    return beginning if inflate.eof or len(beginning) >= len(_MARK) else None

@@ -11,7 +11,7 @@ from dataproc.sources.warc import WarcSource, common_fields, count
 class WetSource(WarcSource):
     """Reads WET files, cut and read as WARC files are. The text must be UTF-8.
 
-    The language that the crawler guessed goes into `meta`: it labels no document until a language stage has looked.
+    The (first) language that the crawler guessed goes into `meta`: it labels no document until a language stage has looked.
     """
 
     format = "wet"
@@ -27,4 +27,4 @@ class WetSource(WarcSource):
         except UnicodeDecodeError as error:
             return Damaged(fields["key"], locator, "bad_encoding", f"{locator}: not UTF-8 at byte {error.start} of the text")
         guessed = record.headers.get("WARC-Identified-Content-Language")
-        return Record(**fields, text=text, meta={"identified_language": guessed} if guessed else {})
+        return Record(**fields, text=text, meta={"identified_language": guessed.split(",")[0].strip()} if guessed else {})

@@ -28,9 +28,17 @@ class RayPlace:
     home: Path
     environment: dict[str, str]
 
-    def run(self, *command: str, timeout: int = 200, cwd: Path = PROJECT) -> subprocess.CompletedProcess:
-        """Runs a command in this environment."""
-        return subprocess.run(command, env=self.environment, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+    def run(self, *command: str, timeout: int = 120, cwd: Path = PROJECT) -> subprocess.CompletedProcess:
+        """Runs a command in this environment. Its output goes through files: daemons that it starts may hold on to a pipe."""
+        with open(self.folder / "out", "w+") as out, open(self.folder / "err", "w+") as err:
+            try:
+                done = subprocess.run(command, env=self.environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=timeout)
+                code = done.returncode
+            except subprocess.TimeoutExpired:
+                code = 124
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(command, code, out.read(), err.read())
 
 
 def free_ports(count: int) -> list[int]:

@@ -1,0 +1,99 @@
+"""What Ray costs: the same pipeline in a plain loop, on one Ray worker and on two, over the same text.
+
+usage: python -m benchmarks.overhead TEXT.jsonl.gz [--megabytes 250]
+TEXT holds documents in a field `text`; they are repeated, each time with a line of their own, until there are that many megabytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dataproc.execution import Executor, PlainLoop, RayPool
+from dataproc.pipeline import run_pipeline
+
+PIPELINE = """\
+dataset: bench
+version: v1
+owner: bench@example.org
+inputs: [{name: text, format: jsonl, path: text.jsonl}]
+stages:
+  - language: {keep: []}
+  - clean: {}
+  - rules: {use: [gopher_quality, gopher_repetition, c4, fineweb]}
+  - exact_dedup: {}
+limits: {unit_mb: 4}
+"""
+
+
+def write_corpus(source: Path, target: Path, megabytes: float) -> tuple[int, int]:
+    """Returns (documents, bytes of text) written."""
+    with gzip.open(source, "rt", encoding="utf-8") as stream:
+        texts = [json.loads(line)["text"] for line in stream]
+    documents = size = 0
+    with open(target, "w", encoding="utf-8") as out:
+        while size < megabytes * 1e6:
+            text = f"{texts[documents % len(texts)]}\ncopy {documents // len(texts)}"
+            out.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
+            documents += 1
+            size += len(text.encode())
+    return documents, size
+
+
+class PassTimer:
+    """Wraps an executor and notes the seconds from the first receipt of pass 1 to its last, and how many came between."""
+
+    def __init__(self, inner: Executor):
+        self.inner, self.guarded = inner, inner.guarded
+        self.times: list[float] = []
+
+    def map(self, target, arguments, tasks, demand):
+        for receipt in self.inner.map(target, arguments, tasks, demand):
+            if target.endswith("UnitWorker"):
+                self.times.append(time.perf_counter())
+            yield receipt
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def measure(name: str, make: Callable[[], Executor], folder: Path, size: int) -> tuple[float, float]:
+    """Runs once; returns (seconds in all, MB/s of pass 1 between its first and last receipt)."""
+    timers = []
+
+    def wrapped() -> PassTimer:
+        timers.append(PassTimer(make()))
+        return timers[0]
+
+    start = time.perf_counter()
+    result = run_pipeline(str(folder / "bench.yaml"), str(folder / name), wrapped, quiet=True)
+    seconds = time.perf_counter() - start
+    times = timers[0].times
+    steady = size / 1e6 * (len(times) - 1) / len(times) / (times[-1] - times[0])
+    print(f"{name:16s} {seconds:8.1f} s  {size / 1e6 / seconds:6.2f} MB/s  steady {steady:6.2f} MB/s  kept {result['counts']['kept']}", flush=True)
+    return seconds, steady
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--megabytes", type=float, default=250)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        documents, size = write_corpus(options.text, folder / "text.jsonl", options.megabytes)
+        (folder / "bench.yaml").write_text(PIPELINE)
+        print(f"{documents} documents, {size / 1e6:.0f} MB of text", flush=True)
+        plain, plain_steady = measure("plain loop", PlainLoop, folder, size)
+        two, two_steady = measure("ray 2 workers", lambda: RayPool(None, 2), folder, size)
+        print(f"two workers against one plain loop: {plain / two:.2f}x in all, {two_steady / plain_steady:.2f}x at steady state")
+        print(f"overhead per worker at steady state: {1 - two_steady / plain_steady / 2:.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Cleaning mends what is broken and leaves the rest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataproc.stages.clean import Clean, clean_text
+from dataproc.stages.lines import edit_lines, keep_boilerplate, keep_c4
+from tests.dataproc.stages.helpers import rules, run, texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("schÃ¶n", "schön"),
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("a\x00b\x07c\ufeffd", "abcd"),
+        ("a\xa0b", "a b"),
+        ("a  \nb\t\n\n\n\nc", "a\nb\n\nc"),
+        ("  padded \n", "padded"),
+        ("“quoted” — and，全角", "“quoted” — and，全角"),
+        ("\u3000\u3000段落", "段落"),
+        ("e\u0301", "é"),
+        ("👩‍👩‍👧 family", "👩‍👩‍👧 family"),
+        ("&lt;b&gt; &amp; co", "<b> & co"),
+    ],
+)
+def test_known_texts(before, after):
+    assert clean_text(before) == after
+
+
+@given(st.text())
+def test_without_mending_it_is_idempotent_and_leaves_no_control_character(text):
+    once = clean_text(text, fix_unicode=False)
+    assert clean_text(once, fix_unicode=False) == once
+    assert not any(ord(c) < 32 and c not in "\n\t" or c == "\x7f" or c == "\ufeff" for c in once)
+    assert "\n\n\n" not in once and once == once.strip()
+
+
+@given(st.text(st.characters(max_codepoint=126, min_codepoint=9), max_size=60))
+def test_texts_that_ftfy_is_not_asked_about_are_those_it_would_not_change(text):
+    import ftfy
+
+    from dataproc.stages.clean import _FTFY, _FTFY_MAY_CHANGE
+
+    if text.isascii() and not _FTFY_MAY_CHANGE.search(text):
+        assert ftfy.fix_text(text, _FTFY) == text
+
+
+def test_mojibake_is_mended_and_what_only_looks_like_it_stays(shared_data):
+    cases = [json.loads(line) for line in (shared_data / "nasty" / "unicode" / "ftfy_mojibake.jsonl").open()]
+    mended = [case for case in cases if case["expect"] == "pass"]
+    straight = str.maketrans("“”„‘’", "\"\"\"''")  # quotation marks are left as written here
+    wide = str.maketrans("，", ",")
+    right = sum(clean_text(c["original"]).translate(straight).translate(wide) == clean_text(c["fixed"], False).translate(straight) for c in mended)
+    assert right >= len(mended) - 3
+    for case in cases:
+        if "negative" in case["set"]:
+            assert clean_text(case["original"]).translate(straight) == clean_text(case["fixed"], False).translate(straight)
+
+
+def test_right_to_left_texts_and_emoji_keep_every_letter(shared_data):
+    for line in (shared_data / "nasty" / "unicode" / "rtl_udhr.jsonl").open():
+        text = json.loads(line)["text"]
+        kept = "".join(clean_text(text).split())
+        assert len(kept) >= 0.99 * len("".join(text.split()))
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("This line ends well.", "This line ends well."),
+        ('He said "so it is!"', 'He said "so it is!"'),
+        ("This one does not", None),
+        ("This one trails off...", None),
+        ("Two words.", None),
+        ("Please enable JavaScript to go on.", None),
+        ("Read our Privacy Policy before you go.", None),
+        ("As is well known[12], it works[citation needed].", "As is well known, it works."),
+        ("x" * 1001 + " is a long word.", None),
+        ("", ""),
+    ],
+)
+def test_the_line_rules_of_c4(line, kept):
+    assert keep_c4(line) == kept
+
+
+@pytest.mark.parametrize("line", ["Accept all cookies", "  Read more... ", "Sign in", "12 comments", "© 2024 Example Ltd", "Share on Facebook", "3 items in cart"])
+def test_lines_of_a_pages_frame_go(line):
+    assert keep_boilerplate(line) is None
+
+
+@pytest.mark.parametrize("line", ["We accept that cookies are eaten.", "The home team won", "Share the load between both wheels of the mill and rest.", ""])
+def test_lines_of_a_text_stay(line):
+    assert keep_boilerplate(line) == line
+
+
+@given(st.lists(st.sampled_from(["Good line that ends.", "menu", "Read more", "", "Another good line!"]), max_size=12))
+def test_what_is_cut_is_counted(lines):
+    text = "\n".join(lines)
+    edited, cut_lines, cut_characters = edit_lines(text, ("c4",))
+    assert set(edited.split("\n")) <= set(lines) | {""}
+    assert 0 <= cut_lines <= 1 and cut_characters == pytest.approx((len(text) - len(edited)) / len(text) if text else 0)
+
+
+def test_a_document_of_which_nothing_is_left_is_dropped():
+    result = run(Clean, texts("menu\nhome", "A good line that ends."), drop_lines=["c4"])
+    assert rules(result) == {0: "empty"} and result.batch.column("signals.cut_line_fraction").to_pylist() == [1.0, 0.0]
