@@ -218,18 +218,35 @@ class _Readable:
 
 def lz4_chunks(stream: SliceStream) -> Iterator[bytes]:
     """Decompressed chunks of all LZ4 frames of a file. Frames mostly carry no check sum, so what comes out is taken as it is."""
-    start, raw = stream.position, _Readable(stream)
+    start, total, raw = stream.position, 0, _Readable(stream)
     reader = Lz4Reader(raw)
     while True:
         try:
-            out = reader.read(OUTPUT_BYTES)
+            out = reader.read(CHUNK_BYTES)
         except OSError as error:
             reason = "truncated" if raw.ended else "bad_lz4"
+            yield _lz4_rest(stream, start, total)
+            yield b""
             raise DamagedStream(reason, start, f"LZ4 frame cannot be decompressed ({error})") from error
         if not out:
             return
+        total += len(out)
         yield out
         yield b""
+
+
+def _lz4_rest(stream: SliceStream, start: int, done: int) -> bytes:
+    """The bytes that come between offset `done` of the decompressed file and its damage: the reader keeps them back when it fails."""
+    stream.rewind(start)
+    reader, rest = Lz4Reader(_Readable(stream)), bytearray()
+    while done:
+        done -= len(reader.read(min(done, CHUNK_BYTES)))
+    try:
+        while byte := reader.read(1):
+            rest += byte
+    except OSError:
+        return bytes(rest)
+    return bytes(rest)
 
 
 CODECS = {".gz": gzip_chunks, ".zst": zstd_chunks, ".bz2": bz2_chunks, ".lz4": lz4_chunks}
