@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ class RowGroupWriter:
 
     def abandon(self) -> None:
         """Closes the file after a failure; what is in it is of no use."""
-        if self._out.is_open:
+        with contextlib.suppress(OSError):  # the disk that was full is full for the footer, too; the first error is told
             self._out.close()
 
 

@@ -47,14 +47,13 @@ class UnitOutputs:
         self._last_row = {"survivor": -1, "loss": -1}
 
     def __enter__(self) -> UnitOutputs:
-        self._stack = ExitStack()
-        self._paths = {name: self._open(name) for name in ("kept", "decisions", "keys", "side")}
-        self._kept = RowGroupWriter(self._paths["kept"], self.schema, self.compression)
-        self._decisions = RowGroupWriter(self._paths["decisions"], WORK_SCHEMA, text_column="detail")
+        with ExitStack() as stack:
+            urls = {name: unit_file(self.work, self.step, self.index, FILE_SUFFIXES[name]) for name in ("kept", "decisions", "keys", "side")}
+            self._paths = {name: stack.enter_context(files.atomic_path(url)) for name, url in urls.items()}
+            self._kept = RowGroupWriter(self._paths["kept"], self.schema, self.compression)
+            self._decisions = RowGroupWriter(self._paths["decisions"], WORK_SCHEMA, text_column="detail")
+            self._stack = stack.pop_all()
         return self
-
-    def _open(self, name: str) -> str:
-        return self._stack.enter_context(files.atomic_path(unit_file(self.work, self.step, self.index, FILE_SUFFIXES[name])))
 
     def __exit__(self, *failure: Any) -> None:
         if failure[0] is not None:

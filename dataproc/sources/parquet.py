@@ -75,6 +75,7 @@ class ParquetSource(Source):
         after = row + footer.num_rows
         row_bytes = footer.total_byte_size // max(1, footer.num_rows)
         batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES // max(1, row_bytes)))
+        why = "it ends early"  # Arrow takes some damaged pages for the end of the group, without a word
         try:
             for batch in reader.iter_batches(batch_rows, row_groups=[group], use_threads=False):
                 for item in self._items(_plain(batch, self.spec.text_field), path, row):
@@ -83,10 +84,10 @@ class ParquetSource(Source):
         except _UNREADABLE as error:
             if isinstance(error, FileNotFoundError | PermissionError):
                 raise
-            for lost in range(row, after):
-                locator = f"{path}#{lost}"
-                why = f"row group {group} of {footer.num_rows} rows cannot be read ({_short(error)})"
-                yield Damaged(locator, locator, "unreadable", f"{locator}: {why}")
+            why = _short(error)
+        for lost in range(row, after):
+            locator = f"{path}#{lost}"
+            yield Damaged(locator, locator, "unreadable", f"{locator}: row group {group} of {footer.num_rows} rows cannot be read ({why})")
 
     def _items(self, batch: pa.RecordBatch, path: str, row: int) -> Iterator[Record | Damaged]:
         """The rows of a batch; one with a value that is no text or no date costs itself alone."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import xxhash
 
-from dataproc.sources.base import Damaged, ReadReport, Record, Slice
-from dataproc.sources.registry import InputSpec, make_source, plan_input
+from dataproc.sources.base import Damaged, InputSpec, ReadReport, Record, Slice
+from dataproc.sources.registry import make_source, plan_input
 from store import files
 
 Item = Record | Damaged
@@ -57,6 +58,14 @@ def read_input(format: str, path: object, unit_bytes: int = 1 << 40, **fields: s
             assert report.input_digest == xxhash.xxh3_128_hexdigest(stored)
             assert report.input_bytes == len(stored)
     return reading
+
+
+def read_lazily(format: str, path: object) -> Iterator[Item]:
+    """The items of an input one at a time: for tests that measure memory."""
+    spec = InputSpec(name="x", format=format, path=str(path))
+    for unit in plan_input(spec, 1 << 40):
+        for part in unit:
+            yield from make_source(spec).read(part, ReadReport())
 
 
 def warc_record(name: str, block: bytes, kind: str = "response", content_type: str | None = None, headers: tuple[str, ...] = ()) -> bytes:
