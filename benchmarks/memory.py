@@ -7,7 +7,6 @@ Each prints the peak resident size of its own process; run it once for each size
 from __future__ import annotations
 
 import gzip
-import json
 import resource
 import sys
 import tempfile
@@ -31,11 +30,16 @@ def worker(source: str, megabytes: str) -> None:
         with open(folder / "plain.jsonl", "rb") as stream, gzip.open(folder / "text.jsonl.gz", "wb", 1) as out:
             while data := stream.read(1 << 20):
                 out.write(data)
-        pipeline = PIPELINE.replace("text.jsonl", "text.jsonl.gz").replace("rules: {use: [gopher_quality, gopher_repetition, c4, fineweb]}", "rules: {use: [fineweb]}")
+        pipeline = PIPELINE.replace("text.jsonl", "text.jsonl.gz").replace(
+            "rules: {use: [gopher_quality, gopher_repetition, c4, fineweb]}", "rules: {use: [fineweb]}"
+        )
         (folder / "bench.yaml").write_text(pipeline)
         before = peak_mib()
         result = run_pipeline(str(folder / "bench.yaml"), str(folder / "store"), PlainLoop, quiet=True)
-        print(f"worker: {documents} documents, {size / 1e6:.0f} MB of text in one unit, kept {result['counts']['kept']}: peak {peak_mib():.0f} MiB (before {before:.0f})")
+        print(
+            f"worker: {documents} documents, {size / 1e6:.0f} MB of text in one unit, kept {result['counts']['kept']}: "
+            f"peak {peak_mib():.0f} MiB (before {before:.0f})"
+        )
 
 
 class Receipts(Executor):
@@ -48,11 +52,18 @@ class Receipts(Executor):
             raise Measured
         for task in tasks:
             part = task["slices"][0]
-            read = {"path": part["relative_path"], "file_bytes": part["file_bytes"], "start": part["start"], "bytes": 4000, "xxh3_128": "0" * 32}
+            read = {
+                "path": part["relative_path"],
+                "file_bytes": part["file_bytes"],
+                "start": part["start"],
+                "bytes": 4000,
+                "xxh3_128": "0" * 32,
+            }
             yield {
                 "index": task["unit"], "records": 300, "survivors": 100, "groups": [{"rows": 100, "bytes": 300_000}], "quarantined": 1,
-                "dropped": {f"rules.gopher.rule{i}": 10 for i in range(20)}, "quarantine_reasons": {"read.bad_json": 1}, "text_bytes": 900_000,
-                "inputs": [read], "input_bytes": 4000, "not_documents": {"request": 300}, "seconds": {f"stage{i}": 1.0 for i in range(6)}, "files": {},
+                "dropped": {f"rules.gopher.rule{i}": 10 for i in range(20)}, "quarantine_reasons": {"read.bad_json": 1},
+                "text_bytes": 900_000, "inputs": [read], "input_bytes": 4000, "not_documents": {"request": 300},
+                "seconds": {f"stage{i}": 1.0 for i in range(6)}, "files": {},
             }  # fmt: skip
 
 
@@ -78,7 +89,9 @@ def driver(units: str = "100000") -> None:
         with open(folder / "text.jsonl", "wb") as out:
             for _ in range(int(units)):
                 out.write(line)
-        (folder / "bench.yaml").write_text(PIPELINE.replace("unit_mb: 4", f"unit_mb: {len(line) / 1e6}").replace("path: text.jsonl", "path: text.jsonl, id_field: text"))
+        (folder / "bench.yaml").write_text(
+            PIPELINE.replace("unit_mb: 4", f"unit_mb: {len(line) / 1e6}").replace("path: text.jsonl", "path: text.jsonl, id_field: text")
+        )
         start = time.perf_counter()
         try:
             run_pipeline(str(folder / "bench.yaml"), str(folder / "store"), Receipts, quiet=True)
@@ -88,7 +101,10 @@ def driver(units: str = "100000") -> None:
     for count in (500, 2000, 2000):
         start = time.perf_counter()
         done = sum(1 for _ in run_units(pool, Nothing, {}, [{"index": i} for i in range(count)]))
-        print(f"driver with Ray: {done} more tasks, {(time.perf_counter() - start) / count * 1000:.1f} ms each: peak {peak_mib():.0f} MiB", flush=True)
+        print(
+            f"driver with Ray: {done} more tasks, {(time.perf_counter() - start) / count * 1000:.1f} ms each: peak {peak_mib():.0f} MiB",
+            flush=True,
+        )
     pool.close()
 
 

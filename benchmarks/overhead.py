@@ -75,7 +75,10 @@ def measure(name: str, make: Callable[[], Executor], folder: Path, size: int) ->
     seconds = time.perf_counter() - start
     times = timers[0].times
     steady = size / 1e6 * (len(times) - 1) / len(times) / (times[-1] - times[0])
-    print(f"{name:16s} {seconds:8.1f} s  {size / 1e6 / seconds:6.2f} MB/s  steady {steady:6.2f} MB/s  kept {result['counts']['kept']}", flush=True)
+    print(
+        f"{name:16s} {seconds:8.1f} s  {size / 1e6 / seconds:6.2f} MB/s  steady {steady:6.2f} MB/s  kept {result['counts']['kept']}",
+        flush=True,
+    )
     return seconds, steady
 
 

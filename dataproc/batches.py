@@ -140,7 +140,9 @@ class StageChain:
             result = stage.process(batch)
             self.seconds[stage.name] += time.perf_counter() - start
             if result.batch.num_rows != batch.num_rows:
-                raise HeadraceError(f"stage {stage.name} gave {result.batch.num_rows} rows for {batch.num_rows}: a stage keeps rows and order")
+                raise HeadraceError(
+                    f"stage {stage.name} gave {result.batch.num_rows} rows for {batch.num_rows}: a stage keeps rows and order"
+                )
             names = [name for name in stage.signals() if SIGNAL_PREFIX + name in result.batch.schema.names]
             seen.append({name: result.batch.column(SIGNAL_PREFIX + name) for name in names})
             verdicts = {v.row: v for v in reversed(result.verdicts)}

@@ -84,7 +84,11 @@ def _attempt(worker: Worker, task: dict[str, Any]) -> dict[str, Any]:
     except (Exception, SystemExit) as error:
         message = str(error) if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
         return {
-            "failure": {"message": message, "exit_code": getattr(error, "exit_code", 1), "traceback": "".join(traceback.format_exception(error))}
+            "failure": {
+                "message": message,
+                "exit_code": getattr(error, "exit_code", 1),
+                "traceback": "".join(traceback.format_exception(error)),
+            }
         }
 
 

@@ -1,4 +1,6 @@
-"""The Ray entry script of a data run: `ray submit cluster.yaml dataproc/run.py PIPELINE.yaml` and `ray job submit -- python dataproc/run.py ...`.
+"""The Ray entry script of a data run.
+
+`ray submit cluster.yaml dataproc/run.py PIPELINE.yaml`, or `ray job submit -- python dataproc/run.py PIPELINE.yaml`.
 
 It is the same run as `headrace data run`. On a cluster it joins the Ray that is there; with --cpus, or where none runs, it starts its own.
 """
@@ -79,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def running_ray() -> str | None:
-    """"auto" when this machine is a node of a running Ray, else None."""
+    """ "auto" when this machine is a node of a running Ray, else None."""
     from ray._private.services import canonicalize_bootstrap_address  # the lookup that address="auto" itself makes
 
     try:

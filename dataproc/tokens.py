@@ -43,7 +43,13 @@ class TokenShard:
 
 
 def tokenize(
-    store: str | None, references: list[str], tokenizer: str, name: str, label: str, holdout: float = DEFAULT_HOLDOUT, end: str | None = None
+    store: str | None,
+    references: list[str],
+    tokenizer: str,
+    name: str,
+    label: str,
+    holdout: float = DEFAULT_HOLDOUT,
+    end: str | None = None,
 ) -> Version:
     """Makes a token version of document versions. The same documents and tokenizer give the same digest; what stands is not written
     again. `holdout` is the share of documents (by hash of id) that go to `heldout/` and are never trained on."""

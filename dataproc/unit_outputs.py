@@ -48,7 +48,9 @@ class UnitOutputs:
 
     def __enter__(self) -> UnitOutputs:
         with ExitStack() as stack:
-            urls = {name: unit_file(self.work, self.step, self.index, FILE_SUFFIXES[name]) for name in ("kept", "decisions", "keys", "side")}
+            urls = {
+                name: unit_file(self.work, self.step, self.index, FILE_SUFFIXES[name]) for name in ("kept", "decisions", "keys", "side")
+            }
             self._paths = {name: stack.enter_context(files.atomic_path(url)) for name, url in urls.items()}
             self._kept = RowGroupWriter(self._paths["kept"], self.schema, self.compression)
             self._decisions = RowGroupWriter(self._paths["decisions"], WORK_SCHEMA, text_column="detail")

@@ -123,7 +123,9 @@ def load_mixture(path: str, store: str) -> Mixture:
         tokens = version.manifest["counts"]["tokens"]
         samples = (tokens - 1) // file.sequence_length
         if samples < 1:
-            raise ConfigError(f"{path}: source {spec.name}: {version.reference} has {tokens:,} tokens, fewer than one sample of {file.sequence_length}")
+            raise ConfigError(
+                f"{path}: source {spec.name}: {version.reference} has {tokens:,} tokens, fewer than one sample of {file.sequence_length}"
+            )
         sources.append(ResolvedSource(spec.name, spec.weight, spec.max_epochs, version, tokens, samples))
     kinds = {s.version.manifest["tokenizer"]["digest"]: s.name for s in sources}
     if len(kinds) > 1:

@@ -20,10 +20,14 @@ VersionArgument = Annotated[str, typer.Argument(metavar="VERSION", help="NAME@LA
 def run(
     pipeline: Annotated[str, typer.Argument(metavar="PIPELINE.yaml", help="The pipeline file.")],
     store: StoreOption = None,
-    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster (auto: the one running here). Default: RAY_ADDRESS, else a private Ray.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster (auto: the one running here). Default: RAY_ADDRESS, else a private Ray.")
+    ] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="CPUs to use. Default: all.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and show the plan; write nothing.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget unfinished work and earlier results of this plan; run everything.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget unfinished work and earlier results of this plan; run everything.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a pipeline file: from its inputs to a committed version with decisions and report.
@@ -73,7 +77,9 @@ def verify(version: VersionArgument, store: StoreOption = None, as_json: JsonOpt
     if problems:
         if as_json:
             print(json.dumps({"version": opened.reference, "ok": False, "problems": problems}))
-        raise CheckFailed(f"{opened.reference} is damaged: {'; '.join(problems[:5])}{f' and {len(problems) - 5} more' if len(problems) > 5 else ''}")
+        raise CheckFailed(
+            f"{opened.reference} is damaged: {'; '.join(problems[:5])}{f' and {len(problems) - 5} more' if len(problems) > 5 else ''}"
+        )
     if not as_json:
         print(f"{opened.reference}: every byte is as its manifest says")
 
@@ -97,7 +103,11 @@ def why(
     for answer in answers:
         lines.append(f"{answer['id']}  {answer['explanation']}")
         if kept := answer.get("document"):
-            lines += [f"  {name}: {kept[name]}" for name in ("url", "language", "language_score", "content_hash", "meta") if kept.get(name) is not None]
+            lines += [
+                f"  {name}: {kept[name]}"
+                for name in ("url", "language", "language_score", "content_hash", "meta")
+                if kept.get(name) is not None
+            ]
             lines += [f"  {name}: {value:.6g}" for name, value in (kept.get("signals") or {}).items() if value is not None]
     emit({"version": opened.reference, "answers": answers}, as_json, "\n".join(lines))
 
@@ -111,7 +121,10 @@ def diff(before: VersionArgument, after: VersionArgument, store: StoreOption = N
     where = artefacts.store_url(store)
     result = compare(open_version(where, before), open_version(where, after))
     sizes = result["documents"]
-    lines = [f"{result['before']} -> {result['after']}", f"  documents {sizes['before']:,} -> {sizes['after']:,}, {sizes['unchanged']:,} unchanged"]
+    lines = [
+        f"{result['before']} -> {result['after']}",
+        f"  documents {sizes['before']:,} -> {sizes['after']:,}, {sizes['unchanged']:,} unchanged",
+    ]
     for name in ("entered", "left", "changed"):
         lines.append(f"  {name} {result[name]['count']:,}")
         lines += [f"    {count:,} {reason}" for reason, count in result[name].get("reasons", {}).items()]

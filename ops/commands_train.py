@@ -20,7 +20,9 @@ HOOKS = ("eval.bits_per_byte:training_hook",)
 def run(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE.yaml", help="The training recipe.")],
     resume: Annotated[bool, typer.Option("--resume", help="Refuse to start a new run: only go on with one.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers to use instead of the recipe's number: the batches stay the same.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Workers to use instead of the recipe's number: the batches stay the same.")
+    ] = None,
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster. Default: RAY_ADDRESS, else a private Ray.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -29,8 +31,8 @@ def run(
     from trainer.run import train
 
     result = train(recipe, store, resume, address or os.environ.get("RAY_ADDRESS") or None, HOOKS, workers)
-    text = f"run {result['run']}: {result['steps']:,} steps, {result['tokens']:,} tokens, loss {result['first_loss']:.4f} -> {result['last_loss']:.4f}"
-    emit(result, as_json, f"{text}\n  {result['url']}")
+    text = f"run {result['run']}: {result['steps']:,} steps, {result['tokens']:,} tokens"
+    emit(result, as_json, f"{text}, loss {result['first_loss']:.4f} -> {result['last_loss']:.4f}\n  {result['url']}")
 
 
 @app.command(epilog="example: headrace train docs small --step 120")

@@ -21,7 +21,9 @@ _UsageError = typer.BadParameter.__bases__[0]
 _ClickException = _UsageError.__bases__[0]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
-StoreOption = Annotated[str | None, typer.Option(help="Where versions live: a folder or a URL. Default: HEADRACE_STORE, then ./headrace-store.")]
+StoreOption = Annotated[
+    str | None, typer.Option(help="Where versions live: a folder or a URL. Default: HEADRACE_STORE, then ./headrace-store.")
+]
 
 
 def group(help: str) -> typer.Typer:
@@ -77,5 +79,8 @@ def run(app: Callable[..., Any], arguments: list[str] | None = None) -> int:
         handle, path = tempfile.mkstemp(prefix="headrace-", suffix=".log")
         with os.fdopen(handle, "w") as stream:
             stream.write("".join(traceback.format_exception(error)))
-        print(f"headrace: unexpected {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} (details in {path})", file=sys.stderr)
+        print(
+            f"headrace: unexpected {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} (details in {path})",
+            file=sys.stderr,
+        )
         return 1

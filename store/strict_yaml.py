@@ -59,7 +59,9 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict:
         key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
         if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f'key "{key}" stands twice (lines {seen[key]} and {line})', key_node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f'key "{key}" stands twice (lines {seen[key]} and {line})', key_node.start_mark
+            )
         seen[key] = line
     return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
 
@@ -78,7 +80,7 @@ def read_yaml(path: str) -> tuple[Any, yaml.Node | None]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from error
     try:
-        return yaml.load(text, _Loader), yaml.compose(text, yaml.SafeLoader)  # noqa: S506 - _Loader is a SafeLoader
+        return yaml.load(text, _Loader), yaml.compose(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise ConfigError(f"{path}, line {line}: {error.problem}") from error
@@ -116,7 +118,7 @@ def _sentence(error: ValidationError, model: type[BaseModel], path: str, node: y
     if problem["type"] == "extra_forbidden":
         return f"{place}: {unknown_key(str(where[-1]), _keys_at(model, where[:-1]), '.'.join(map(str, holder)))}"
     if problem["type"] == "missing":
-        return f"{place}: key \"{where[-1]}\" is missing{_inside(holder)}"
+        return f'{place}: key "{where[-1]}" is missing{_inside(holder)}'
     message = problem["msg"].removeprefix("Value error, ")
     return f"{place}: {dotted}: {message}" if dotted else f"{place}: {message}"
 

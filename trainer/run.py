@@ -24,7 +24,12 @@ from trainer.runs import RunFolder, describe_run
 
 
 def train(
-    path: str, store: str | None = None, resume: bool = False, address: str | None = None, hooks: tuple[str, ...] = (), workers: int | None = None
+    path: str,
+    store: str | None = None,
+    resume: bool = False,
+    address: str | None = None,
+    hooks: tuple[str, ...] = (),
+    workers: int | None = None,
 ) -> dict[str, Any]:
     """Trains a recipe to its last step, from the newest sound checkpoint of its run where there is one.
 
@@ -70,7 +75,9 @@ def _require_same(before: dict[str, Any], now: dict[str, Any], folder: RunFolder
     changes = config_differences(before["recipe"], now["recipe"]) + config_differences(before["mixture"], now["mixture"])
     changes += config_differences(before["versions"], now["versions"])
     shown = "; ".join(f"{c['key']}: {c['before']!r} -> {c['after']!r}" for c in changes[:5])
-    raise ConfigError(f"run {folder.path.name} was started otherwise ({shown}): give the changed recipe another run name, or remove {folder.path}")
+    raise ConfigError(
+        f"run {folder.path.name} was started otherwise ({shown}): give the changed recipe another run name, or remove {folder.path}"
+    )
 
 
 def _fit(settings: dict[str, Any], workers: int, address: str | None) -> None:

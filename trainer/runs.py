@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mixtures.mixture import Mixture, MixtureFile, ResolvedSource
 from dataproc.versions import TOKENS, open_version
+from mixtures.mixture import Mixture, MixtureFile, ResolvedSource
 from store import artefacts, files
 from store.errors import ConfigError
 from trainer.recipe import Recipe

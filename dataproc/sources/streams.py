@@ -16,8 +16,9 @@ from store.errors import StoreError
 from store.steady import SteadyReader
 
 CHUNK_BYTES = 1 << 16
-# A zstd block of a few bytes may stand for 128 KiB, so little is fed at a time to keep the output of one step in bounds.
-ZSTD_CHUNK_BYTES = 1 << 13
+# A zstd block of a few bytes may stand for 128 KiB, so little is fed at a time: it bounds the output of one step, and with it what a
+# step that meets damage keeps back.
+ZSTD_CHUNK_BYTES = 1 << 11
 OUTPUT_BYTES = 1 << 20
 MOST_RECORD_BYTES = 256 << 20  # a record beyond this is quarantined unread: no page or document is that large
 
@@ -130,7 +131,7 @@ def gzip_member(stream: SliceStream) -> Iterator[bytes]:
 
     Raises DamagedStream(bad_gzip) where it cannot be inflated or its check sum is wrong, DamagedStream(truncated) at the file's end.
     """
-    inflate, start = zlib.decompressobj(31), stream.position
+    inflate, before, start = zlib.decompressobj(31), zlib.decompressobj(31), stream.position
     waiting = b""
     while not inflate.eof:
         data = waiting or stream.read()
@@ -139,12 +140,26 @@ def gzip_member(stream: SliceStream) -> Iterator[bytes]:
         try:
             out = inflate.decompress(data, OUTPUT_BYTES)
         except zlib.error as error:
+            yield _inflate_to_damage(before, data)
             raise DamagedStream("bad_gzip", start, f"gzip member cannot be inflated ({error})") from error
         waiting = inflate.unconsumed_tail
         if out:
             yield out
+        if not inflate.eof:
+            before = inflate.copy()
     stream.push_back(inflate.unused_data)
     yield b""
+
+
+def _inflate_to_damage(inflate: zlib._Decompress, data: bytes) -> bytes:
+    """What comes before the damage in `data`: zlib keeps it back when it fails, unless it is fed byte by byte."""
+    out = bytearray()
+    try:
+        for at in range(len(data)):
+            out += inflate.decompress(data[at : at + 1], OUTPUT_BYTES)
+    except zlib.error:
+        return bytes(out)
+    return bytes(out)
 
 
 def gzip_chunks(stream: SliceStream) -> Iterator[bytes]:
@@ -172,7 +187,7 @@ def bz2_chunks(stream: SliceStream) -> Iterator[bytes]:
             if decompressor.needs_input and not data:
                 raise DamagedStream("truncated", start, "the file ends inside a bzip2 stream")
             try:
-                out = decompressor.decompress(data, OUTPUT_BYTES)
+                out = decompressor.decompress(data, CHUNK_BYTES)
             except (OSError, ValueError) as error:
                 raise DamagedStream("bad_bz2", start, f"bzip2 stream cannot be decompressed ({error})") from error
             if out:

@@ -70,20 +70,29 @@ class _Buffer:
             if not self.more():
                 return False
 
+    def at_record(self) -> bool:
+        """Whether a record's first line begins here."""
+        while len(self.data) < len(b"WARC/1.0") and self.more():
+            continue
+        return _START.match(self.data) is not None
+
 
 def frames(chunks: Iterator[bytes]) -> Iterator[Frame]:
     """Cuts a decompressed WARC stream into records. Damage of the stream ends it with one last frame that says so.
 
-    A record is only given out when the compression has vouched for it or what follows it could be read, so that a gzip member whose
-    check sum is wrong gives no record.
+    A record is only given out when the compression has vouched for it or another record follows, so that a gzip member whose check
+    sum is wrong gives no record.
     """
     buffer, held = _Buffer(chunks), None
     try:
         while buffer.skip_blank():
-            if held:
+            if held and buffer.at_record():
                 yield held
-            held = None
-            held = _next_frame(buffer)
+                held = None
+            frame = _next_frame(buffer)
+            if held:  # garbage followed it: that could be a sign of a member that is damaged, and is not
+                yield held
+            held = frame
     except DamagedStream as damage:
         if held and held.offset + len(held.data) <= buffer.sound_to:
             yield held
@@ -96,9 +105,7 @@ def frames(chunks: Iterator[bytes]) -> Iterator[Frame]:
 
 def _next_frame(buffer: _Buffer) -> Frame:
     offset = buffer.offset
-    while len(buffer.data) < 8 and buffer.more():
-        continue
-    if not _START.match(buffer.data):
+    if not buffer.at_record():
         return _garbage(buffer, "bytes that are no WARC record")
     header = _header(buffer)
     if header is None:

@@ -42,9 +42,13 @@ def main() -> int:
             headrace("data", "why", version["version"], document, as_json=False)
 
     say("4. Tokens: one tokenizer for both, documents shuffled by a hash of their id, some held out")
-    manuals = headrace("data", "tokenize", "manuals@v1", "--tokenizer", "train:4096", "--name", "manual_tokens", "--label", "v1", "--holdout", "0.05")
+    manuals = headrace(
+        "data", "tokenize", "manuals@v1", "--tokenizer", "train:4096", "--name", "manual_tokens", "--label", "v1", "--holdout", "0.05"
+    )
     tokenizer = str(Path(manuals["url"]) / "tokenizer.json")
-    prose = headrace("data", "tokenize", "prose@v1", "--tokenizer", tokenizer, "--name", "prose_tokens", "--label", "v1", "--holdout", "0.05")
+    prose = headrace(
+        "data", "tokenize", "prose@v1", "--tokenizer", tokenizer, "--name", "prose_tokens", "--label", "v1", "--holdout", "0.05"
+    )
     headrace("mix", "show", str(FOLDER / "mixture.yaml"), as_json=False)
 
     say(f"5. Train a small model; a second run of the same recipe is killed after step {KILL_AFTER} and started again")
@@ -62,7 +66,14 @@ def main() -> int:
     rows = [("dataset version", v["version"], f"{v['counts']['kept']:,} of {v['counts']['input']:,} records", v["url"]) for v in versions]
     rows += [("report", v["version"], "open it in a browser", v["report"]) for v in versions]
     rows += [("token version", t["version"], f"{t['counts']['tokens']:,} tokens", t["url"]) for t in (manuals, prose)]
-    rows.append(("training run", "killed", f"{trained['steps']} steps, loss {trained['first_loss']:.2f} to {trained['last_loss']:.2f}", str(STORE / ".runs" / "killed")))
+    rows.append(
+        (
+            "training run",
+            "killed",
+            f"{trained['steps']} steps, loss {trained['first_loss']:.2f} to {trained['last_loss']:.2f}",
+            str(STORE / ".runs" / "killed"),
+        )
+    )
     rows.append(("evaluation", "killed", f"{scored['scores']['total']['bits_per_byte']:.3f} bits per byte", str(STORE / ".evals")))
     for kind, name, what, where in rows:
         print(f"{kind:16} {name:32} {what:34} {where}")

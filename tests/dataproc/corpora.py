@@ -19,7 +19,9 @@ def write_lines(path: Path, count: int, replaced: dict[int, str] | None = None, 
     path.write_text("\n".join(rows) + "\n")
 
 
-def write_pipeline(path: Path, inputs: str, stages: str = "[exact_dedup]", limits: str = "{unit_mb: 0.02}", output: str = "{shard_mb: 0.05}") -> str:
+def write_pipeline(
+    path: Path, inputs: str, stages: str = "[exact_dedup]", limits: str = "{unit_mb: 0.02}", output: str = "{shard_mb: 0.05}"
+) -> str:
     """A pipeline file with the given parts in YAML flow style; returns its path."""
     path.write_text(
         f"dataset: corpus\nversion: v1\nowner: data@example.org\ninputs: {inputs}\nstages: {stages}\nlimits: {limits}\noutput: {output}\n"

@@ -56,7 +56,9 @@ def test_a_store_that_may_not_be_written_is_told(pipeline):
 def test_two_runs_at_once_end_in_the_same_version(pipeline, tmp_path):
     command = [sys.executable, "-m", "ops.cli", "data", "run", pipeline, "--store", str(tmp_path / "store"), "--cpus", "1", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=PROJECT) for _ in range(2)]
+    runs = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=PROJECT) for _ in range(2)
+    ]
     results = []
     for process in runs:
         out, errors = process.communicate(timeout=180)

@@ -80,7 +80,9 @@ def test_why_explains_kept_duplicate_and_quarantined(folder):
     assert kept["verdict"] == "kept" and kept["document"]["id"] == winner
     assert why(version, kept["detail"]["url"]) == [kept]
     (bad,) = why(version, "lines.jsonl#5")
-    assert (bad["verdict"], bad["rule"]) == ("quarantined", "not_object") and bad["explanation"].startswith("quarantined by read.not_object")
+    assert (bad["verdict"], bad["rule"]) == ("quarantined", "not_object") and bad["explanation"].startswith(
+        "quarantined by read.not_object"
+    )
     assert why(version, "nothing") == []
 
 
@@ -174,7 +176,9 @@ def test_too_much_quarantine_is_exit_3_with_the_worst_reasons(folder):
 
 def test_records_with_an_id_that_is_taken_are_quarantined(folder):
     (folder / "lines.jsonl").write_text("".join(json.dumps({"id": i % 3, "text": f"text {i}"}) + "\n" for i in range(6)))
-    path = write_pipeline(folder / "p.yaml", "[{name: n, format: jsonl, path: lines.jsonl, id_field: id}]", limits="{max_quarantined_fraction: 0.5}")
+    path = write_pipeline(
+        folder / "p.yaml", "[{name: n, format: jsonl, path: lines.jsonl, id_field: id}]", limits="{max_quarantined_fraction: 0.5}"
+    )
     result = run_pipeline(path, str(folder / "store"), PlainLoop, quiet=True)
     assert result["counts"] == {"input": 6, "kept": 3, "quarantined": 3, "dropped": {}}
     version = open_version(str(folder / "store"), "corpus@v1")

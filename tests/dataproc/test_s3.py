@@ -98,7 +98,19 @@ def test_requests_that_fail_now_and_then_are_tried_again(local, bucket, port, en
 @pytest.mark.ray
 def test_ray_workers_read_and_write_the_object_store(local, bucket):
     folder, expected = local
-    command = [sys.executable, "-m", "ops.cli", "data", "run", remote_pipeline(folder, bucket), "--store", f"{bucket}/store", "--cpus", "2", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "ops.cli",
+        "data",
+        "run",
+        remote_pipeline(folder, bucket),
+        "--store",
+        f"{bucket}/store",
+        "--cpus",
+        "2",
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}, cwd=PROJECT, timeout=200)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1])["digest"] == expected["digest"]

@@ -40,7 +40,9 @@ def pipeline(folder: Path, warc: Path, html: Path, engine: str, unit_mb: float) 
 def start(path: Path, store: Path, cpus: int) -> subprocess.Popen:
     command = [sys.executable, "-m", "ops.cli", "data", "run", str(path), "--store", str(store), "--cpus", str(cpus), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=PROJECT, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=PROJECT, start_new_session=True
+    )
 
 
 def finish(process: subprocess.Popen) -> dict:

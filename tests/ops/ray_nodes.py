@@ -28,11 +28,13 @@ class RayPlace:
     home: Path
     environment: dict[str, str]
 
-    def run(self, *command: str, timeout: int = 120, cwd: Path = PROJECT) -> subprocess.CompletedProcess:
+    def run(self, *command: str, timeout: int = 240, cwd: Path = PROJECT) -> subprocess.CompletedProcess:
         """Runs a command in this environment. Its output goes through files: daemons that it starts may hold on to a pipe."""
         with open(self.folder / "out", "w+") as out, open(self.folder / "err", "w+") as err:
             try:
-                done = subprocess.run(command, env=self.environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=timeout)
+                done = subprocess.run(
+                    command, env=self.environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=timeout
+                )
                 code = done.returncode
             except subprocess.TimeoutExpired:
                 code = 124

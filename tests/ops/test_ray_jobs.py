@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
+import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -32,27 +35,49 @@ def check(store: Path, digest: str) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(280)
-def test_ray_job_submit(tmp_path, corpus):
-    path, digest = corpus
+@pytest.mark.timeout(500)
+def test_ray_job_submit_and_its_metrics(tmp_path):
+    """Also with a stage of the user's own, which the workers find in the submitted folder."""
+    write_lines(tmp_path / "lines.jsonl", 700, longest=12)
+    stages = "[{'tests.dataproc.slow_stage:Slow': {seconds: 1.0}}, exact_dedup]"
+    path = write_pipeline(tmp_path / "p.yaml", "[{name: lines, format: jsonl, path: lines.jsonl}]", stages)
     with ray_place() as place:
-        port, dashboard, agent = free_ports(3)
+        place.environment["RAY_metrics_report_interval_ms"] = "500"
+        port, dashboard, agent, metrics = free_ports(4)
         started = place.run(
             "ray", "start", "--head", f"--port={port}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}",
-            "--num-cpus=2", "--include-dashboard=true", "--object-store-memory=100000000",
+            f"--metrics-export-port={metrics}", "--num-cpus=2", "--include-dashboard=true", "--object-store-memory=100000000",
         )  # fmt: skip
         assert started.returncode == 0, started.stderr
         excludes = {"excludes": [".git", ".venv", "headrace-demo", "headrace-store"]}
         submit = ("ray", "job", "submit", "--address", f"http://127.0.0.1:{dashboard}", "--working-dir", ".")
+        seen: set[str] = set()
+        stop = threading.Event()
+        watcher = threading.Thread(target=watch_metrics, args=(metrics, seen, stop))
+        watcher.start()
         done = place.run(
             *submit, "--runtime-env-json", json.dumps(excludes), "--",
-            "python", "dataproc/run.py", str(path), "--store", str(tmp_path / "store"),
+            "python", "dataproc/run.py", path, "--store", str(tmp_path / "store"),
         )  # fmt: skip
+        stop.set()
+        watcher.join()
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         assert "kept" in done.stdout and "on the Ray cluster at" in done.stdout
+        assert {"ray_headrace_records_in", "ray_headrace_records_kept", "ray_headrace_input_bytes", "ray_headrace_stage_seconds"} <= seen
         bad = place.run(*submit, "--runtime-env-json", json.dumps(excludes), "--", "python", "dataproc/run.py", str(tmp_path / "none.yaml"))
         assert bad.returncode != 0 and "no such file" in bad.stdout
-    check(tmp_path / "store", digest)
+    check(tmp_path / "store", run_pipeline(path, str(tmp_path / "plain"), PlainLoop, quiet=True)["digest"])
+
+
+def watch_metrics(port: int, seen: set[str], stop: threading.Event) -> None:
+    """Collects the names of Headrace's counters on a node's metrics port, with `_total` taken off, until told to stop."""
+    while not stop.wait(0.5):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                names = re.findall(r"^(ray_headrace_\w+?)(?:_total)?\{", answer.read().decode(), re.M)
+        except OSError:
+            continue  # the node is still starting
+        seen.update(names)
 
 
 SSH = """#!/bin/sh
@@ -73,7 +98,7 @@ mkdir -p "$(dirname "$target")"
 
 
 @pytest.mark.ray
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(500)
 def test_ray_up_and_ray_submit(tmp_path, corpus):
     path, digest = corpus
     with ray_place() as place:

@@ -52,6 +52,15 @@ def test_it_learns_a_repeated_sequence():
 
 
 def test_a_batch_that_workers_cannot_share_is_refused():
-    value = {"run": "r", "owner": "o", "mixture": __file__, "model": SPEC.model_dump(), "steps": 1, "batch_size": 5, "workers": 2, "optimizer": {"lr": 1}}
+    value = {
+        "run": "r",
+        "owner": "o",
+        "mixture": __file__,
+        "model": SPEC.model_dump(),
+        "steps": 1,
+        "batch_size": 5,
+        "workers": 2,
+        "optimizer": {"lr": 1},
+    }
     with pytest.raises(ConfigError, match="batch_size 5 must be a multiple of workers 2"):
         validate(value, Recipe, "recipe.yaml")

@@ -34,7 +34,9 @@ def metrics(folder: Path, name: str) -> list[dict]:
 def command(path: str, store: Path) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     arguments = [sys.executable, "-m", "ops.cli", "train", "run", path, "--store", str(store)]
-    return subprocess.Popen(arguments, env=environment, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(
+        arguments, env=environment, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
 
 
 @pytest.mark.ray

@@ -54,9 +54,11 @@ def test_texts_that_ftfy_is_not_asked_about_are_those_it_would_not_change(text):
 def test_mojibake_is_mended_and_what_only_looks_like_it_stays(shared_data):
     cases = [json.loads(line) for line in (shared_data / "nasty" / "unicode" / "ftfy_mojibake.jsonl").open()]
     mended = [case for case in cases if case["expect"] == "pass"]
-    straight = str.maketrans("“”„‘’", "\"\"\"''")  # quotation marks are left as written here
+    straight = str.maketrans("“”„‘’", '"""\'\'')  # quotation marks are left as written here
     wide = str.maketrans("，", ",")
-    right = sum(clean_text(c["original"]).translate(straight).translate(wide) == clean_text(c["fixed"], False).translate(straight) for c in mended)
+    right = sum(
+        clean_text(c["original"]).translate(straight).translate(wide) == clean_text(c["fixed"], False).translate(straight) for c in mended
+    )
     assert right >= len(mended) - 3
     for case in cases:
         if "negative" in case["set"]:
@@ -89,12 +91,17 @@ def test_the_line_rules_of_c4(line, kept):
     assert keep_c4(line) == kept
 
 
-@pytest.mark.parametrize("line", ["Accept all cookies", "  Read more... ", "Sign in", "12 comments", "© 2024 Example Ltd", "Share on Facebook", "3 items in cart"])
+@pytest.mark.parametrize(
+    "line",
+    ["Accept all cookies", "  Read more... ", "Sign in", "12 comments", "© 2024 Example Ltd", "Share on Facebook", "3 items in cart"],
+)
 def test_lines_of_a_pages_frame_go(line):
     assert keep_boilerplate(line) is None
 
 
-@pytest.mark.parametrize("line", ["We accept that cookies are eaten.", "The home team won", "Share the load between both wheels of the mill and rest.", ""])
+@pytest.mark.parametrize(
+    "line", ["We accept that cookies are eaten.", "The home team won", "Share the load between both wheels of the mill and rest.", ""]
+)
 def test_lines_of_a_text_stay(line):
     assert keep_boilerplate(line) == line
 

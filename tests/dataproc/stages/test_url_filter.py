@@ -33,7 +33,9 @@ def test_a_listed_domain_does_not_slip_through(url):
     assert rules(result) == {0: "blocked_domain"} and result.verdicts[0].detail == {"matched": "bad.example"}
 
 
-@pytest.mark.parametrize("url", ["http://notbad.example/", "http://good.example/bad.example", "http://bad.example.org/", None, "", "http://[broken"])
+@pytest.mark.parametrize(
+    "url", ["http://notbad.example/", "http://good.example/bad.example", "http://bad.example.org/", None, "", "http://[broken"]
+)
 def test_others_pass(url):
     assert rules(run(UrlFilter, urls(url), block_domains=["bad.example"])) == {}
 
@@ -67,7 +69,9 @@ def test_lists_are_files_in_plain_or_hosts_form_and_part_of_the_version(tmp_path
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"WORSE.example\n"))
     config = validate({"block_domains": ["a.txt", "b.txt.gz", "c.example"]}, UrlFilterConfig, str(tmp_path / "p.yaml"))
     assert [type(entry) is DataFile for entry in config.block_domains] == [True, True, False] and len(data_files(config)) == 2
-    result = run(UrlFilter, urls("http://ads.example", "http://x.worse.example", "http://c.example", "http://d.example"), **config.model_dump())
+    result = run(
+        UrlFilter, urls("http://ads.example", "http://x.worse.example", "http://c.example", "http://d.example"), **config.model_dump()
+    )
     assert rules(result) == {0: "blocked_domain", 1: "blocked_domain", 2: "blocked_domain"}
     with pytest.raises(ConfigError, match="file not found: none.txt"):
         validate({"block_domains": ["none.txt"]}, UrlFilterConfig, str(tmp_path / "p.yaml"))
