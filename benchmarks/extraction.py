@@ -82,12 +82,12 @@ def main() -> None:
         call, child = through_child(engine)
         measure(f"{engine}, as the stage runs it", call, pages, gold)
         child.close()
-        measure(f"{engine}, without the child", lambda page, f=function: f(decode(page).text)[0], pages, gold)
+        measure(f"{engine}, without the child", lambda page, f=function: f(decode(page).text), pages, gold)
     if "--all" in sys.argv:
         for settings in ({}, {"favor_precision": True}, {"include_comments": False}, {"fast": True, "include_comments": False},
                          {"favor_precision": True, "include_comments": False, "include_tables": False}):  # fmt: skip
             extract_engines.TRAFILATURA = settings
-            measure(f"trafilatura {settings}", lambda page: extract_engines.trafilatura_text(decode(page).text)[0], pages, gold, 1)
+            measure(f"trafilatura {settings}", lambda page: extract_engines.trafilatura_text(decode(page).text), pages, gold, 1)
 
 
 if __name__ == "__main__":

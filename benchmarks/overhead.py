@@ -1,6 +1,7 @@
 """What Ray costs: the same pipeline in a plain loop, on one Ray worker and on two, over the same text.
 
-usage: python -m benchmarks.overhead TEXT.jsonl.gz [--megabytes 250]
+usage: python -m benchmarks.overhead TEXT.jsonl.gz [--megabytes 1000] [--light]
+--light leaves out cleaning and rules: more bytes go through in the same time, so start-up and overhead weigh more.
 TEXT holds documents in a field `text`; they are repeated, each time with a line of their own, until there are that many megabytes.
 """
 
@@ -85,12 +86,17 @@ def measure(name: str, make: Callable[[], Executor], folder: Path, size: int) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("text", type=Path)
-    parser.add_argument("--megabytes", type=float, default=250)
+    parser.add_argument("--megabytes", type=float, default=1000)
+    parser.add_argument("--light", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         documents, size = write_corpus(options.text, folder / "text.jsonl", options.megabytes)
-        (folder / "bench.yaml").write_text(PIPELINE)
+        heavy = ("  - clean: {}\n", "  - rules: {use: [gopher_quality, gopher_repetition, c4, fineweb]}\n")
+        text = PIPELINE
+        for stage in heavy if options.light else ():
+            text = text.replace(stage, "")
+        (folder / "bench.yaml").write_text(text)
         print(f"{documents} documents, {size / 1e6:.0f} MB of text", flush=True)
         plain, plain_steady = measure("plain loop", PlainLoop, folder, size)
         two, two_steady = measure("ray 2 workers", lambda: RayPool(None, 2), folder, size)

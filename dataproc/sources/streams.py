@@ -16,9 +16,11 @@ from store.errors import StoreError
 from store.steady import SteadyReader
 
 CHUNK_BYTES = 1 << 16
+# zlib copies what follows a member in the bytes it was fed, so members, most of them small, are fed in steps that grow.
+FIRST_CHUNK_BYTES = 1 << 12
 # A zstd block of a few bytes may stand for 128 KiB, so little is fed at a time: it bounds the output of one step, and with it what a
 # step that meets damage keeps back.
-ZSTD_CHUNK_BYTES = 1 << 11
+ZSTD_CHUNK_BYTES = 1 << 13
 OUTPUT_BYTES = 1 << 20
 MOST_RECORD_BYTES = 256 << 20  # a record beyond this is quarantined unread: no page or document is that large
 
@@ -131,22 +133,22 @@ def gzip_member(stream: SliceStream) -> Iterator[bytes]:
 
     Raises DamagedStream(bad_gzip) where it cannot be inflated or its check sum is wrong, DamagedStream(truncated) at the file's end.
     """
-    inflate, before, start = zlib.decompressobj(31), zlib.decompressobj(31), stream.position
-    waiting = b""
+    inflate, before, start = zlib.decompressobj(31), None, stream.position
+    waiting, count = b"", FIRST_CHUNK_BYTES
     while not inflate.eof:
-        data = waiting or stream.read()
+        data = waiting or stream.read(count)
         if not data:
             raise DamagedStream("truncated", start, "the file ends inside a gzip member")
         try:
             out = inflate.decompress(data, OUTPUT_BYTES)
         except zlib.error as error:
-            yield _inflate_to_damage(before, data)
+            yield _inflate_to_damage(before or zlib.decompressobj(31), data)
             raise DamagedStream("bad_gzip", start, f"gzip member cannot be inflated ({error})") from error
         waiting = inflate.unconsumed_tail
         if out:
             yield out
         if not inflate.eof:
-            before = inflate.copy()
+            before, count = inflate.copy(), min(2 * count, CHUNK_BYTES)
     stream.push_back(inflate.unused_data)
     yield b""
 
