@@ -147,16 +147,17 @@ class RayPool(Executor):
         _set_authentication(address)
         import ray
 
-        self._owned = not ray.is_initialized()
-        # Ray prints what its processes report on standard output, which belongs to the command's own result.
-        self._diverted = contextlib.redirect_stdout(sys.stderr)
-        self._diverted.__enter__()
-        if self._owned:
-            self._start(ray, address)
-        available = ray.cluster_resources().get("CPU", 0)
-        self.slots = int(min(available, cpus) if cpus and address else available)
-        where = f"the Ray cluster at {address}" if address else "a private Ray"
-        print(f"on {where}: {self.slots} CPUs", file=sys.stderr, flush=True)
+        with contextlib.ExitStack() as stack:
+            # Ray prints what its processes report on standard output, which belongs to the command's own result.
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+            if not ray.is_initialized():
+                stack.callback(self._stop)
+                self._start(ray, address)
+            available = ray.cluster_resources().get("CPU", 0)
+            self.slots = int(min(available, cpus) if cpus and address else available)
+            where = f"the Ray cluster at {address}" if address else "a private Ray"
+            print(f"on {where}: {self.slots} CPUs", file=sys.stderr, flush=True)
+            self._stack = stack.pop_all()
 
     def _start(self, ray: Any, address: str | None) -> None:
         quiet = {"configure_logging": True, "logging_level": "ERROR", "log_to_driver": False}
@@ -215,14 +216,15 @@ class RayPool(Executor):
                 raise ConfigError(f"a worker needs {wanted:g} {name}, the Ray cluster has {total.get(name, 0):g} in all")
         return max(1, min(int(self.slots / demand.cpus), tasks))
 
-    def close(self) -> None:
+    def _stop(self) -> None:
         import ray
 
-        if self._owned:
-            ray.shutdown()
-        self._diverted.__exit__(None, None, None)
+        ray.shutdown()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def close(self) -> None:
+        self._stack.close()
 
 
 def _set_authentication(address: str | None) -> None:

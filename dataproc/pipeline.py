@@ -174,7 +174,7 @@ class Run:
         shards: list[Any] = [None] * len(tasks)
         totals = self.totals
         totals.quarantined, totals.dropped, totals.quarantine_reasons = 0, Counter(), Counter()
-        for receipt in self._run("pass 2", ShardWorker, {"work": self.work, "deduplicated": self.deduplicated}, tasks):
+        for receipt in self._run("pass 2", ShardWorker, {"work": self.work}, tasks):
             shards[receipt["index"]] = receipt
             totals.kept += receipt["kept"]
             totals.quarantined += receipt["quarantined"]

@@ -70,9 +70,8 @@ def plan_shards(units: Iterator[tuple[int, int, list[int]]], shard_mb: float) ->
 class ShardWorker:
     """Runs shard tasks: {index, segments, ranges}."""
 
-    def __init__(self, work: str, deduplicated: bool):
+    def __init__(self, work: str):
         self.work = work
-        self.deduplicated = deduplicated
         self.pipeline = read_job(work)
         self.schema = StageChain([spec.make() for spec in self.pipeline.record_stages]).schema
         self.survivor_schema = survivor_schema(self.schema)

@@ -17,9 +17,12 @@ from store.strict_yaml import StrictModel
 _HTML_TYPES = {"text/html", "application/xhtml+xml", "application/xml", "text/xml", "application/xhtml"}
 _HTML_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 
+_WALL_SHARE = 0.8  # of what the pipeline gives a record
+
 
 class ExtractConfig(StrictModel):
-    """`engine`: trafilatura (better text) or resiliparse (about ten times as fast). `timeout_s` and `memory_mb` bound one page."""
+    """`engine`: trafilatura (better text) or resiliparse (about ten times as fast). `timeout_s` (processor seconds) and `memory_mb`
+    bound one page."""
 
     engine: Literal["trafilatura", "resiliparse"] = "trafilatura"
     timeout_s: float = Field(20, gt=0)
@@ -40,7 +43,9 @@ class Extract(Stage):
 
     def open(self, context: StageContext) -> None:
         memory = self.config.memory_mb * 1_000_000
-        self._child = KillableWorker("dataproc.stages.extract_engines:extract_page", self.config.timeout_s, memory)
+        # The page's own limits must strike before the pipeline's limit for a record, which ends the whole worker.
+        wall = _WALL_SHARE * context.record_timeout_s
+        self._child = KillableWorker("dataproc.stages.extract_engines:extract_page", min(self.config.timeout_s, wall), memory, wall)
         self._heartbeat = context.heartbeat
 
     def close(self) -> None:
@@ -66,9 +71,11 @@ class Extract(Stage):
         payload, kind = page["payload"], page["content_type"]
         if page["text"] is not None or payload is None:
             return page["text"], page["meta"], None
+        if not payload.strip():
+            return None, page["meta"], Verdict(row, "empty", detail={"page_bytes": len(payload)})
         if kind == "text/plain" and not _looks_like_html(payload):
             text = decode(payload, page["charset"], html=False).text
-            return text, page["meta"], None if text.strip() else Verdict(row, "empty")
+            return text, page["meta"], None if text.strip() else Verdict(row, "empty", detail={"page_bytes": len(payload)})
         if kind not in _HTML_TYPES and not (kind in (None, "text/plain", "application/octet-stream") and _looks_like_html(payload)):
             return None, page["meta"], Verdict(row, "not_html", detail={"content_type": kind})
         try:
@@ -81,6 +88,6 @@ class Extract(Stage):
 
 
 def _looks_like_html(payload: bytes) -> bool:
-    """Whether the start of a page without a usable type is HTML."""
-    head = payload[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    """Whether the start of a page without a usable type is HTML, in UTF-16 too."""
+    head = payload[:1024].replace(b"\0", b"").lower()
     return any(mark in head for mark in _HTML_MARKS)

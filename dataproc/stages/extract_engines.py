@@ -19,6 +19,7 @@ from dataproc.stages.page_meta import page_meta
 TRAFILATURA = {"include_comments": False, "deduplicate": False, "with_metadata": False}
 RESILIPARSE = {"main_content": True, "alt_texts": False, "list_bullets": False, "links": False, "comments": False}
 
+
 def extract_page(request: bytes) -> bytes:
     """request: JSON header line {engine, charset} and the page's bytes; answer: JSON {text, meta}."""
     header, _, page = request.partition(b"\n")

@@ -1,7 +1,9 @@
 """A reusable child process for work that may crash, hang or eat memory: it can be killed without harm to its parent.
 
 The child is a fresh interpreter, not a fork (forking a process with threads is unsafe), and serves one call after the other over
-pipes. It ends when its parent does: its input reaches its end.
+pipes. Whether a call fails depends on the call alone: time is the processor's, so that a busy machine fails nothing, and a crash or
+a lack of memory counts only when a fresh child meets it too. The child ends with its parent: its input reaches its end, and a call
+that hangs is ended by the kernel.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import importlib
 import os
 import resource
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -22,7 +25,8 @@ from typing import BinaryIO
 _LENGTH = struct.Struct("<cQ")
 _OK, _FAILED, _MEMORY = b"o", b"f", b"m"
 _PIPE_BYTES = 1 << 20  # most pages pass in one piece
-_START_SECONDS = 60.0  # imports on a busy machine
+_START_SECONDS = 120.0  # imports on a busy machine
+_WALL_FACTOR = 5.0
 
 
 class ChildFailure(Exception):
@@ -36,27 +40,42 @@ class ChildFailure(Exception):
 class KillableWorker:
     """Runs `module:function` (bytes -> bytes) in a child process, call by call.
 
-    `timeout_s` bounds a call, `memory_bytes` what the child may allocate beyond its start. A child that was killed is replaced at the
-    next call.
+    `timeout_s`: processor seconds a call may take; `wall_timeout_s`: seconds by the clock, for a call that waits for something
+    (five times as many where it is not given). `memory_bytes`: what the child may allocate beyond its start. A child that was killed
+    is replaced at the next call.
     """
 
-    def __init__(self, target: str, timeout_s: float, memory_bytes: int):
+    def __init__(self, target: str, timeout_s: float, memory_bytes: int, wall_timeout_s: float | None = None):
         self.target = target
         self.timeout_s = timeout_s
+        self.wall_timeout_s = wall_timeout_s or _WALL_FACTOR * timeout_s
         self.memory_bytes = memory_bytes
         self._child: subprocess.Popen | None = None
 
     def call(self, data: bytes) -> bytes:
         """The function's result. Raises ChildFailure; its texts are the same in every run."""
+        if self._child is not None and self._child.poll() is not None:
+            self.close()  # it was killed from outside while it waited
+        used = self._child is not None
+        try:
+            return self._call(data)
+        except ChildFailure as failure:
+            # What earlier calls left behind, or a kill from outside, may be to blame: a fresh child tells.
+            if failure.reason == "crashed" or (failure.reason == "out_of_memory" and used):
+                return self._call(data)
+            raise
+
+    def _call(self, data: bytes) -> bytes:
         child = self._child or self._start()
         try:
             kind, answer = self._exchange(child, data)
         except TimeoutError:
             self.close()
-            raise ChildFailure("timeout", f"took longer than {self.timeout_s:g} s") from None
-        except (EOFError, BrokenPipeError, ConnectionError):
+            raise ChildFailure("timeout", self._too_long()) from None
+        except (EOFError, ConnectionError):
+            timed_out = self._end_code() == -signal.SIGPROF
             self.close()
-            raise ChildFailure("crashed", "ended its process") from None
+            raise (ChildFailure("timeout", self._too_long()) if timed_out else ChildFailure("crashed", "ended its process")) from None
         if kind == _MEMORY:
             self.close()
             raise ChildFailure("out_of_memory", f"takes more than {self.memory_bytes // 1_000_000} MB of memory")
@@ -64,26 +83,40 @@ class KillableWorker:
             raise ChildFailure("failed", answer.decode("utf-8", "replace"))
         return answer
 
+    def _too_long(self) -> str:
+        return f"took longer than {self.timeout_s:g} s"
+
+    def _end_code(self) -> int | None:
+        """The exit status of a child whose pipes have ended; None where it lives on without them."""
+        try:
+            return self._child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return None
+
     def _start(self) -> subprocess.Popen:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        command = [sys.executable, "-m", __name__, self.target, str(self.memory_bytes)]
+        # Without a fixed hash seed the order of a set of strings, and with it a text, would differ from child to child.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONHASHSEED": "0"}
+        command = [sys.executable, "-m", __name__, self.target, str(self.timeout_s), str(self.memory_bytes)]
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         os.set_blocking(self._child.stdin.fileno(), False)
         for pipe in (self._child.stdin, self._child.stdout):
             with contextlib.suppress(PermissionError):  # a user over the system's limit for pipes keeps the small ones
                 fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         try:
-            self._receive(self._child, time.monotonic() + _START_SECONDS)
+            kind, answer = self._receive(self._child, time.monotonic() + _START_SECONDS)
         except (EOFError, TimeoutError) as error:
             self.close()
             raise RuntimeError(f"the child process for {self.target} does not start") from error
+        if kind != _OK:
+            self.close()
+            raise RuntimeError(f"the child process for {self.target} does not start: {answer.decode('utf-8', 'replace')}")
         return self._child
 
     def _exchange(self, child: subprocess.Popen, data: bytes) -> tuple[bytes, bytes]:
-        deadline = time.monotonic() + self.timeout_s
+        deadline = time.monotonic() + self.wall_timeout_s
         view = memoryview(_LENGTH.pack(_OK, len(data)) + data)
         while view:
-            _wait([], [child.stdin.fileno()], deadline)
+            _wait(child.stdin.fileno(), select.POLLOUT, deadline)
             with contextlib.suppress(BlockingIOError):
                 view = view[os.write(child.stdin.fileno(), view[:_PIPE_BYTES]) :]
         return self._receive(child, deadline)
@@ -96,7 +129,7 @@ class KillableWorker:
     def _read(self, child: subprocess.Popen, count: int, deadline: float) -> bytes:
         parts, handle = [], child.stdout.fileno()
         while count:
-            _wait([handle], [], deadline)
+            _wait(handle, select.POLLIN, deadline)
             data = os.read(handle, min(count, 1 << 20))
             if not data:
                 raise EOFError
@@ -116,35 +149,49 @@ class KillableWorker:
                 pipe.close()
 
 
-def _wait(readable: list[int], writable: list[int], deadline: float) -> None:
+def _wait(handle: int, event: int, deadline: float) -> None:
+    """Waits until a pipe is ready or has ended. Not by select(), which refuses the handles above 1023 of a large process."""
+    poll = select.poll()
+    poll.register(handle, event)
     left = deadline - time.monotonic()
-    if left <= 0 or select.select(readable, writable, [], left) == ([], [], []):
+    if left <= 0 or not poll.poll(left * 1000):
         raise TimeoutError
 
 
-def serve(target: str, memory_bytes: int) -> None:
+def serve(target: str, timeout_s: float, memory_bytes: int) -> None:
     """The child's life: load the function, report readiness, answer calls until the input ends."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the answers
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     module, _, name = target.partition(":")
-    function = getattr(importlib.import_module(module), name)
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except Exception as error:
+        _answer(answers, _FAILED, _told(error))
+        return
     with open("/proc/self/statm") as stream:
         used = int(stream.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _answer(answers, _OK, b"")
     for data in _requests(requests):
+        # The signal's default action ends the process, also inside native code that never returns to the interpreter.
+        signal.setitimer(signal.ITIMER_PROF, timeout_s)
         try:
             kind, result = _OK, function(data)
         except MemoryError:
             kind, result = _MEMORY, b""
         except Exception as error:
-            kind, result = _FAILED, f"{type(error).__name__}: {error}"[:300].encode("utf-8", "replace")
+            kind, result = _FAILED, _told(error)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         _answer(answers, kind, result)
 
 
+def _told(error: Exception) -> bytes:
+    return f"{type(error).__name__}: {error}"[:300].encode("utf-8", "replace")
+
+
 def _requests(stream: BinaryIO) -> Iterator[bytes]:
-    while head := stream.read(_LENGTH.size):
+    while len(head := stream.read(_LENGTH.size)) == _LENGTH.size:
         yield stream.read(_LENGTH.unpack(head)[1])
 
 
@@ -154,4 +201,4 @@ def _answer(stream: BinaryIO, kind: bytes, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
 from tests.dataproc.faulty_stage import fault
+
+_hoard: list[bytearray] = []
 
 
 def echo(data: bytes) -> bytes:
@@ -13,7 +21,40 @@ def echo(data: bytes) -> bytes:
 
 def catastrophic_regex(data: bytes) -> bytes:
     """A backtracking regular expression: native code that holds the interpreter lock for ever."""
-    import re
-
     re.match(r"(a+)+$", "a" * 60 + "b")
     return data
+
+
+def wait_for_ever(data: bytes) -> bytes:
+    """A call that takes no processor time at all."""
+    if data == b"WAIT":
+        time.sleep(3600)
+    return data
+
+
+def busy(data: bytes) -> bytes:
+    """Takes as many processor seconds as the data say."""
+    start = time.process_time()
+    while time.process_time() - start < float(data):
+        pass
+    return data
+
+
+def killed_once(data: bytes) -> bytes:
+    """Is killed, as by the system when memory is short, at the first call with a path; the second finds the file and answers."""
+    mark = Path(os.fsdecode(data))
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return data
+
+
+def leaky(data: bytes) -> bytes:
+    """Keeps as many megabytes as the data say, in all later calls too."""
+    _hoard.append(bytearray(int(data) * 1_000_000))
+    return data
+
+
+def order_of_a_set(data: bytes) -> bytes:
+    """The order in which a set of strings comes out: it depends on the hash seed."""
+    return ",".join({f"{data.decode()}{i}" for i in range(50)}).encode()
