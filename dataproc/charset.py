@@ -23,6 +23,8 @@ _BOMS = (
 _WIDER = {"euc_jp": "euc_jis_2004", "iso2022_jp": "iso2022_jp_2004", "cp932": "shift_jisx0213"}
 # A declared set may leave this share of the text undecoded (one broken byte in a page) before detection is asked.
 _MOST_UNDECODED = 0.002
+# A word or two in GBK may happen to be valid UTF-8; so many characters do not.
+_PLAINLY_UTF8 = 10
 
 
 @dataclass(frozen=True)
@@ -78,17 +80,22 @@ def _sequences(data: bytes, utf8: Decoded) -> int:
 
 
 def _is_wrong(data: bytes, encoding: str, utf8: Decoded) -> bool:
-    """Whether a set of Latin script, into which nearly all bytes can be decoded, was declared for what is UTF-8 or another script."""
-    if not is_latin(encoding):
+    """Whether a set into which the bytes can be decoded was declared for what plainly is UTF-8, or another script than Latin."""
+    if encoding == "utf-8" or data.isascii():
         return False
-    return not data.isascii() and (utf8.replaced == 0 or not looks_latin(data))
+    if utf8.replaced == 0 and _sequences(data, utf8) >= (1 if is_latin(encoding) else _PLAINLY_UTF8):
+        return True
+    return is_latin(encoding) and not looks_latin(data)
 
 
 def _decoded(data: bytes, encoding: str) -> Decoded:
-    text = data.decode(encoding, "replace")
+    try:
+        return Decoded(data.decode(encoding), encoding, 0)
+    except UnicodeDecodeError:
+        text = data.decode(encoding, "replace")
     stated = data.count(b"\xef\xbf\xbd") if encoding == "utf-8" else 0  # U+FFFD that the page itself holds
     replaced = text.count("\ufffd") - stated
-    if replaced and encoding in _WIDER:
+    if encoding in _WIDER:
         wider = data.decode(_WIDER[encoding], "replace")
         if wider.count("\ufffd") < replaced:
             return Decoded(wider, _WIDER[encoding], wider.count("\ufffd"))

@@ -22,6 +22,9 @@ FIRST_CHUNK_BYTES = 1 << 12
 # step that meets damage keeps back.
 ZSTD_CHUNK_BYTES = 1 << 13
 OUTPUT_BYTES = 1 << 20
+MOST_DICTIONARY_BYTES = 16 << 20
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"
 MOST_RECORD_BYTES = 256 << 20  # a record beyond this is quarantined unread: no page or document is that large
 
 
@@ -200,9 +203,10 @@ def bz2_chunks(stream: SliceStream) -> Iterator[bytes]:
 
 def zstd_chunks(stream: SliceStream) -> Iterator[bytes]:
     """Decompressed chunks of all zstd frames of a file."""
+    dictionary = _zstd_dictionary(stream)
     while stream.peek(1):
         start = stream.position
-        decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+        decompressor = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=1 << 31).decompressobj()
         while not decompressor.eof:
             data = stream.read(ZSTD_CHUNK_BYTES)
             if not data:
@@ -215,6 +219,24 @@ def zstd_chunks(stream: SliceStream) -> Iterator[bytes]:
                 yield out
         stream.push_back(decompressor.unused_data)
         yield b""
+
+
+def _zstd_dictionary(stream: SliceStream) -> zstandard.ZstdCompressionDict | None:
+    """The dictionary that a file brings along in its first frame (IIPC, "Zstandard Compression for WARC Files 1.0")."""
+    head = stream.peek(8)
+    size = int.from_bytes(head[4:], "little")
+    if not head.startswith(_ZSTD_DICTIONARY_MAGIC) or size > MOST_DICTIONARY_BYTES:
+        return None
+    data = stream.peek(8 + size)[8:]
+    stream.rewind(stream.position + 8 + len(data))
+    if len(data) < size:
+        raise DamagedStream("truncated", 0, "the file ends inside its zstd dictionary")
+    try:
+        if data.startswith(_ZSTD_MAGIC):
+            data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+        return zstandard.ZstdCompressionDict(data)
+    except zstandard.ZstdError as error:
+        raise DamagedStream("bad_zstd", 0, f"the zstd dictionary of the file cannot be read ({error})") from error
 
 
 class _Readable:
@@ -267,7 +289,8 @@ def _lz4_rest(stream: SliceStream, start: int, done: int) -> bytes:
 
 
 CODECS = {".gz": gzip_chunks, ".zst": zstd_chunks, ".bz2": bz2_chunks, ".lz4": lz4_chunks}
-_MAGICS = {b"\x1f\x8b\x08": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}  # no text begins with these
+# No text begins with these.
+_MAGICS = {b"\x1f\x8b\x08": ".gz", _ZSTD_MAGIC: ".zst", _ZSTD_DICTIONARY_MAGIC: ".zst", b"\x04\x22\x4d\x18": ".lz4"}
 _LONGEST_MAGIC = 4
 
 

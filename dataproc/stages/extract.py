@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import orjson
 import pyarrow as pa
@@ -40,12 +40,13 @@ class Extract(Stage):
     Config = ExtractConfig
     inputs = ("payload", "content_type", "charset")
     outputs = ("text", "meta")
+    target: ClassVar[str] = "dataproc.stages.extract_engines:extract_page"  # what the child process runs
 
     def open(self, context: StageContext) -> None:
         memory = self.config.memory_mb * 1_000_000
         # The page's own limits must strike before the pipeline's limit for a record, which ends the whole worker.
         wall = _WALL_SHARE * context.record_timeout_s
-        self._child = KillableWorker("dataproc.stages.extract_engines:extract_page", min(self.config.timeout_s, wall), memory, wall)
+        self._child = KillableWorker(self.target, min(self.config.timeout_s, wall), memory, wall)
         self._heartbeat = context.heartbeat
 
     def close(self) -> None:

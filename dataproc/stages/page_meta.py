@@ -23,7 +23,7 @@ _KEYS = {
 }
 _HEAD_CHARACTERS = 100_000
 _LONGEST_VALUE = 500
-_META = re.compile(r"""<meta\s((?:[^>"']|"[^"<>]{0,4000}"|'[^'<>]{0,4000}'){1,400}+)>""", re.IGNORECASE)
+_META = re.compile(r"""<meta\s((?:[^>"']|"[^"<]{0,4000}"|'[^'<]{0,4000}'){1,400}+)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""(property|name|itemprop|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{0,2000})", re.IGNORECASE)
 
@@ -34,10 +34,10 @@ def page_meta(page: str) -> dict[str, str]:
     stated: dict[str, str] = {}
     for element in _META.finditer(head):
         attributes = {found[1].lower(): found[2] or found[3] or found[4] or "" for found in _ATTRIBUTE.finditer(element[1])}
-        name = attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
+        name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").strip().lower()
         value = _clean(attributes.get("content", ""))
-        if value:
-            stated.setdefault(name.strip().lower(), value)
+        if value and not (name.endswith("author") and "://" in value):  # a profile's address names nobody
+            stated.setdefault(name, value)
     meta: dict[str, str] = {}
     for name, key in _KEYS.items():
         if name in stated:

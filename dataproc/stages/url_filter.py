@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -30,11 +31,14 @@ Listed = dict[str, tuple[str, ...]]
 
 def _domain_or_file(value: str, info: ValidationInfo) -> str:
     """A file that lists domains (it must exist), or one domain."""
-    found = locate(value, (info.context or {}).get("base"))
-    if files.exists(found) or value.lower().endswith(_LIST_ENDINGS) or not files.is_local(value):
-        if not files.exists(found):
+    names_list = value.lower().endswith(_LIST_ENDINGS)
+    page = value.lower().startswith(("http://", "https://")) and not names_list  # `https://example.org/`: that domain
+    if value.strip() and not page:
+        found = locate(value, (info.context or {}).get("base"))
+        if files.exists(found) and not (files.is_local(found) and os.path.isdir(found)):
+            return DataFile(found)
+        if names_list or not files.is_local(value):
             raise ValueError(f"file not found: {value}")
-        return DataFile(found)
     domain, path = split_url(value)
     if path.strip("/") and "." not in domain:
         raise ValueError(f"file not found: {value}")

@@ -154,7 +154,10 @@ def test_a_cut_file_gives_whole_lines_then_one_entry(tmp_path_factory, cut, suff
         assert len(whole) == zlib.decompressobj(31).decompress(stored[:cut]).count(b"\n")
 
 
-@given(flips=st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 7)), min_size=1, max_size=4), suffix=st.sampled_from([".gz", ".zst", ".bz2"]))
+@given(
+    flips=st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 7)), min_size=1, max_size=4),
+    suffix=st.sampled_from([".gz", ".zst", ".bz2"]),
+)
 @settings(max_examples=100)
 def test_flipped_bits_never_crash_and_cost_no_line_before_them(tmp_path_factory, flips, suffix):
     lines = [json.dumps({"text": f"{i} " + str(i * 7919**3) * 9}).encode() + b"\n" for i in range(300)]

@@ -118,7 +118,10 @@ def test_damaged_pages_lose_no_row_from_the_count(tmp_path_factory, flips, compr
     write(path, {"text": texts}, compression=compression, write_page_checksum=True)
     data = bytearray(path.read_bytes())
     footer = pq.read_metadata(path)
-    begins = [min(c for c in (footer.row_group(g).column(0).dictionary_page_offset, footer.row_group(g).column(0).data_page_offset) if c) for g in range(4)]
+    begins = [
+        min(c for c in (footer.row_group(g).column(0).dictionary_page_offset, footer.row_group(g).column(0).data_page_offset) if c)
+        for g in range(4)
+    ]
     end = begins[3] + footer.row_group(3).column(0).total_compressed_size
     hit = set()
     for flip in flips:

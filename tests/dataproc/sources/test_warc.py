@@ -22,7 +22,9 @@ from tests.dataproc.sources.reading import http_message, member, page, read_inpu
 def bodies(seed: int, count: int) -> list[bytes]:
     """Bodies of very different lengths, some that do not compress: their members are nearly stored bytes."""
     generator = random.Random(seed)
-    return [generator.randbytes(generator.randint(0, 900)) if i % 3 else b"<p>mill wheel</p>" * generator.randint(1, 90) for i in range(count)]
+    return [
+        generator.randbytes(generator.randint(0, 900)) if i % 3 else b"<p>mill wheel</p>" * generator.randint(1, 90) for i in range(count)
+    ]
 
 
 def test_a_record_carries_what_the_crawler_said(tmp_path):
@@ -69,6 +71,23 @@ def test_every_way_to_store_records(tmp_path, compress, suffix):
     assert len({r.locator for r in reading.records}) == 12
 
 
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_zstd_file_may_bring_its_dictionary(tmp_path, is_compressed):
+    wanted = bodies(5, 60)
+    records = [page(str(i), body) for i, body in enumerate(wanted)]
+    dictionary = zstandard.train_dictionary(4000, records * 5)
+    data = zstandard.compress(dictionary.as_bytes()) if is_compressed else dictionary.as_bytes()
+    compressor = zstandard.ZstdCompressor(dict_data=dictionary)
+    frames = b"".join(map(compressor.compress, records))
+    for name in ("x.warc.zst", "x.warc"):
+        (tmp_path / name).write_bytes(b"\x5d\x2a\x4d\x18" + len(data).to_bytes(4, "little") + data + frames)
+        assert [r.payload for r in read_input("warc", tmp_path / name).items] == wanted
+    (tmp_path / "x.warc.zst").write_bytes((tmp_path / "x.warc").read_bytes()[: len(data) // 2])
+    assert read_input("warc", tmp_path / "x.warc.zst").reasons == ["truncated"]
+    (tmp_path / "x.warc.zst").write_bytes(frames)  # the dictionary is missing
+    assert read_input("warc", tmp_path / "x.warc.zst").reasons == ["bad_zstd"]
+
+
 def test_members_cut_anywhere_are_joined(tmp_path):
     """Some writers fill gzip members by size: a record then runs over several."""
     wanted = bodies(2, 20)
@@ -79,7 +98,11 @@ def test_members_cut_anywhere_are_joined(tmp_path):
         assert [(r.key, r.payload) for r in reading.items] == [(f"urn:test:{i}", body) for i, body in enumerate(wanted)]
 
 
-@given(seed=st.integers(0, 1000), unit_bytes=st.integers(1, 4000), flips=st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 7)), max_size=3))
+@given(
+    seed=st.integers(0, 1000),
+    unit_bytes=st.integers(1, 4000),
+    flips=st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 7)), max_size=3),
+)
 @settings(max_examples=60)
 def test_slices_give_the_same_as_the_whole_file(tmp_path_factory, seed, unit_bytes, flips):
     """Records, keys, locators and damage do not depend on how a file is cut, sound or damaged."""
@@ -93,7 +116,11 @@ def test_slices_give_the_same_as_the_whole_file(tmp_path_factory, seed, unit_byt
     assert cut.not_documents == whole.not_documents
 
 
-@given(seed=st.integers(0, 1000), flips=st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 7)), max_size=3), cut=st.none() | st.integers(0, 1 << 30))
+@given(
+    seed=st.integers(0, 1000),
+    flips=st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 7)), max_size=3),
+    cut=st.none() | st.integers(0, 1 << 30),
+)
 @settings(max_examples=150)
 def test_damage_costs_no_neighbour(tmp_path_factory, seed, flips, cut):
     """Every record whose own bytes are whole is read right; a record that is missing left at least one damaged entry."""
@@ -170,7 +197,9 @@ def test_a_record_that_states_too_many_bytes_ends_with_its_member(tmp_path):
     assert [getattr(i, "reason", i.key) for i in reading.items] == ["urn:test:0", "truncated", "urn:test:2"]
 
 
-@pytest.mark.parametrize("content", [b"no archive " * 1000, b"%PDF-1.4\n" + bytes(range(256)) * 300, b"filedesc://x 0.0.0.0 20240101 text/plain 9\n1 0 x\n"])
+@pytest.mark.parametrize(
+    "content", [b"no archive " * 1000, b"%PDF-1.4\n" + bytes(range(256)) * 300, b"filedesc://x 0.0.0.0 20240101 text/plain 9\n1 0 x\n"]
+)
 @pytest.mark.parametrize("store", [bytes, gzip.compress, zstandard.compress])
 def test_what_is_no_warc_is_one_entry(tmp_path, content, store):
     for name in ("x.warc", "x.warc.gz") if store is not bytes else ("x.warc",):

@@ -8,6 +8,7 @@ import signal
 import time
 from pathlib import Path
 
+from dataproc.stages.extract_engines import extract_page
 from tests.dataproc.faulty_stage import fault
 
 _hoard: list[bytearray] = []
@@ -25,10 +26,9 @@ def catastrophic_regex(data: bytes) -> bytes:
     return data
 
 
-def wait_for_ever(data: bytes) -> bytes:
-    """A call that takes no processor time at all."""
-    if data == b"WAIT":
-        time.sleep(3600)
+def wait(data: bytes) -> bytes:
+    """Waits as many seconds as the data say, without taking processor time."""
+    time.sleep(float(data))
     return data
 
 
@@ -58,3 +58,11 @@ def leaky(data: bytes) -> bytes:
 def order_of_a_set(data: bytes) -> bytes:
     """The order in which a set of strings comes out: it depends on the hash seed."""
     return ",".join({f"{data.decode()}{i}" for i in range(50)}).encode()
+
+
+def faulty_page(request: bytes) -> bytes:
+    """Extraction that fails for real on pages whose body names a fault."""
+    found = re.search(rb"<body>([A-Z ]+)</body>", request)
+    if found:
+        fault(found[1].decode())
+    return extract_page(request)
