@@ -30,35 +30,51 @@ class Response:
 def read_response(data: bytes) -> Response | None:
     """Reads the response in a WARC record's bytes; None when the record holds no HTTP message (a DNS answer, for example).
 
-    FastWARC reads it; where it finds no status (no reason phrase) or cannot decode the body, the parts are read leniently here.
+    FastWARC takes encodings off; where it cannot (a status without a reason phrase, a damaged body), that is done leniently here.
     """
-    block = data[_HEADER_END.search(data).end() :]
-    line = _STATUS_LINE.match(block)
+    start = _HEADER_END.search(data).end()
+    line = _STATUS_LINE.match(data, start)
     if line is None:
         return None
-    try:
-        record = next(ArchiveIterator(io.BytesIO(data), parse_http=True, auto_decode="all", stream_detect=False, quirks_mode=True))
-        headers = record.http_headers
-        if headers is not None and headers.status_code:
-            return Response(int(headers.status_code), headers.get("Content-Type"), record.reader.read(_MOST_READ))
-    except (OSError, ValueError, StopIteration):
-        return _lenient(int(line[1]), block[line.end() :])
-    return _lenient(int(line[1]), block[line.end() :])
+    end = _HEADER_END.search(data, line.end() - 1)
+    headers = _headers(data[line.end() : end.start() if end else len(data)])
+    status, content_type = int(line[1]), headers.get("content-type")
+    if end and ("transfer-encoding" in headers or "content-encoding" in headers):
+        body = _decoded_by_fastwarc(data)
+        return Response(status, content_type, _decoded(data[end.end() :], headers) if body is None else body)
+    return Response(status, content_type, data[end.end() :] if end else b"")
 
 
-def _lenient(status: int, rest: bytes) -> Response:
-    end = _HEADER_END.search(rest)
-    head, body = (rest[: end.start()], rest[end.end() :]) if end else (rest, b"")
-    headers = {}
-    for line in head.decode("latin-1").splitlines():
+def _headers(head: bytes) -> dict[str, str]:
+    """Headers by their names in lower case; of several with one name the last counts."""
+    headers: dict[str, str] = {}
+    name = ""
+    for line in head.decode("latin-1").split("\n"):
+        if line[:1] in (" ", "\t") and name:  # the value goes on (RFC 9112, section 5.2)
+            headers[name] += " " + line.strip()
+            continue
         name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
+        name = name.strip().lower()
+        headers[name] = value.strip()
+    return headers
+
+
+def _decoded_by_fastwarc(data: bytes) -> bytes | None:
+    try:
+        record = next(ArchiveIterator(io.BytesIO(data), parse_http=True, auto_decode="all", stream_detect=False, quirks_mode=True), None)
+        parsed = record is not None and record.http_headers is not None and record.http_headers.status_code
+        return record.reader.read(_MOST_READ) if parsed else None
+    except (OSError, ValueError):
+        return None
+
+
+def _decoded(body: bytes, headers: dict[str, str]) -> bytes:
     if "chunked" in headers.get("transfer-encoding", "").lower():
         body = _dechunk(body)
     for coding in reversed(headers.get("content-encoding", "").lower().split(",")):
         decoder = _DECODERS.get(coding.strip())
         body = decoder(body) if decoder else body
-    return Response(status, headers.get("content-type"), body)
+    return body
 
 
 def _dechunk(body: bytes) -> bytes:

@@ -93,6 +93,15 @@ def test_what_is_no_response(block):
     assert read_block(block) is None
 
 
+def test_header_lines_that_go_on_and_a_head_without_headers():
+    folded = read_block(b"HTTP/1.0 200 OK\nContent-Type: text/html;\n  charset=utf-8\n\nbody\n\nmore")
+    assert (folded.content_type, folded.body) == ("text/html; charset=utf-8", b"body\n\nmore")
+    bare = read_block(b"HTTP/1.1 200 OK\r\n\r\nbody\r\n\r\nmore")
+    assert (bare.content_type, bare.body) == (None, b"body\r\n\r\nmore")
+    unended = read_block(b"HTTP/1.1 200 OK\r\nContent-Type: text/html")
+    assert (unended.content_type, unended.body) == ("text/html", b"")
+
+
 @given(st.binary(max_size=300), st.sampled_from(["gzip", "deflate", "br", "gzip, br", "zstd", "identity"]), st.booleans())
 def test_no_body_makes_it_fail(body, coding, is_chunked):
     headers = [f"Content-Encoding: {coding}"] + (["Transfer-Encoding: chunked"] if is_chunked else [])

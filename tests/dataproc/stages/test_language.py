@@ -52,7 +52,14 @@ def test_without_keep_nothing_is_dropped():
 
 @pytest.mark.parametrize(
     ("declared", "keep", "kept"),
-    [("en", "en", True), ("en-US", "en", True), ("EN_us", "en-US", True), ("en-GB", "en-us", False), ("eng", "en", False), ("de", "en", False)],
+    [
+        ("en", "en", True),
+        ("en-US", "en", True),
+        ("EN_us", "en-US", True),
+        ("en-GB", "en-us", False),
+        ("eng", "en", False),
+        ("de", "en", False),
+    ],
 )
 def test_a_declared_language_stands_without_a_score(declared, keep, kept):
     batch = batch_of(Record(key="a", locator="a", text=GERMAN, language=declared))

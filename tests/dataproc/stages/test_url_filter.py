@@ -118,7 +118,9 @@ def test_an_entry_with_a_path_means_what_lies_under_it(url, found, tmp_path):
         assert bool(rules(run(UrlFilter, urls(url), block_domains=[entry]))) is found
 
 
-@pytest.mark.parametrize("line", ["*.bad.example", "||bad.example^", "bad.example,porn,2024", "127.0.0.1 localhost bad.example", "https://bad.example/"])
+@pytest.mark.parametrize(
+    "line", ["*.bad.example", "||bad.example^", "bad.example,porn,2024", "127.0.0.1 localhost bad.example", "https://bad.example/"]
+)
 def test_the_usual_forms_of_lists_are_read(line, tmp_path):
     (tmp_path / "l.list").write_text(f"\ufeff{line}\n")
     result = run(UrlFilter, urls("http://bad.example/", "http://good.example"), block_domains=[str(tmp_path / "l.list")])
