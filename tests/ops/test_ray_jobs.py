@@ -36,7 +36,30 @@ def check(store: Path, digest: str) -> None:
 
 @pytest.mark.ray
 @pytest.mark.timeout(500)
-def test_ray_job_submit_and_its_metrics(tmp_path):
+def test_ray_job_submit(tmp_path, corpus):
+    path, digest = corpus
+    with ray_place() as place:
+        port, dashboard, agent = free_ports(3)
+        started = place.run(
+            "ray", "start", "--head", f"--port={port}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}",
+            "--num-cpus=2", "--include-dashboard=true", "--object-store-memory=100000000",
+        )  # fmt: skip
+        assert started.returncode == 0, started.stderr
+        excludes = {"excludes": [".git", ".venv", "headrace-demo", "headrace-store"]}
+        done = place.run(
+            "ray", "job", "submit", "--address", f"http://127.0.0.1:{dashboard}", "--working-dir", ".",
+            "--runtime-env-json", json.dumps(excludes), "--",
+            "python", "dataproc/run.py", str(path), "--store", str(tmp_path / "store"),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        assert "kept" in done.stdout and "on the Ray cluster at" in done.stdout
+    check(tmp_path / "store", digest)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_jobs_counters_are_on_the_nodes_metrics_port(tmp_path):
     """Also with a stage of the user's own, which the workers find in the submitted folder."""
     write_lines(tmp_path / "lines.jsonl", 700, longest=12)
     stages = "[{'tests.dataproc.slow_stage:Slow': {seconds: 1.0}}, exact_dedup]"
