@@ -67,10 +67,13 @@ def wait_for_receipts(store: Path, process: subprocess.Popen, count: int) -> boo
 
 def kill_a_worker(process: subprocess.Popen) -> bool:
     """Kills one of the run's actors with SIGKILL, as an operating system short of memory would."""
-    for child in psutil.Process(process.pid).children(recursive=True):
-        if "MapWorker" in " ".join(child.cmdline()[:1]):
-            child.kill()
-            return True
+    try:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            if "MapWorker" in " ".join(child.cmdline()[:1]):
+                child.kill()
+                return True
+    except psutil.NoSuchProcess:
+        return False  # one that ended while it was looked at
     return False
 
 
