@@ -144,7 +144,6 @@ class RayPool(Executor):
     def __init__(self, address: str | None = None, cpus: int | None = None):
         self.cpus = cpus
         self._folder: str | None = None
-        _set_authentication(address)
         import ray
 
         with contextlib.ExitStack() as stack:
@@ -152,32 +151,12 @@ class RayPool(Executor):
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
             if not ray.is_initialized():
                 stack.callback(self._stop)
-                self._start(ray, address)
+                self._folder = start_ray(address, cpus)
             available = ray.cluster_resources().get("CPU", 0)
             self.slots = int(min(available, cpus) if cpus and address else available)
             where = f"the Ray cluster at {address}" if address else "a private Ray"
             print(f"on {where}: {self.slots} CPUs", file=sys.stderr, flush=True)
             self._stack = stack.pop_all()
-
-    def _start(self, ray: Any, address: str | None) -> None:
-        quiet = {"configure_logging": True, "logging_level": "ERROR", "log_to_driver": False}
-        if address:
-            try:
-                ray.init(address=address, **quiet)
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                raise ConfigError(f"no Ray cluster answers at {address}: {str(error).splitlines()[0]}") from error
-            return
-        # Ray makes sockets below this folder and their paths may have 107 characters, so it stands right under the temporary folder.
-        self._folder = tempfile.mkdtemp(prefix="hr-", dir="/tmp")
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(
-            address="local",
-            num_cpus=self.cpus or os.cpu_count(),
-            object_store_memory=200_000_000,  # tasks and receipts are all that crosses it
-            include_dashboard=False,
-            _temp_dir=self._folder,
-            **quiet,
-        )
 
     def map(self, target, arguments, tasks, demand):
         import ray
@@ -217,14 +196,50 @@ class RayPool(Executor):
         return max(1, min(int(self.slots / demand.cpus), tasks))
 
     def _stop(self) -> None:
-        import ray
-
-        ray.shutdown()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        stop_ray(self._folder)
 
     def close(self) -> None:
         self._stack.close()
+
+
+def start_ray(address: str | None, cpus: int | None) -> str | None:
+    """Joins the Ray cluster at an address, or starts a private Ray of `cpus` CPUs (all of this machine's when None) and returns its
+    folder. Raises ConfigError when nothing answers at the address."""
+    _set_authentication(address)
+    import ray
+
+    quiet = {"configure_logging": True, "logging_level": "ERROR", "log_to_driver": False}
+    if address:
+        try:
+            ray.init(address=address, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ConfigError(f"no Ray cluster answers at {address}: {str(error).splitlines()[0]}") from error
+        return None
+    # Ray makes sockets below this folder and their paths may have 107 characters, so it stands right under the temporary folder.
+    folder = tempfile.mkdtemp(prefix="hr-", dir="/tmp")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cpus or os.cpu_count(),
+            object_store_memory=200_000_000,  # tasks, receipts and settings are all that crosses it
+            include_dashboard=False,
+            _temp_dir=folder,
+            **quiet,
+        )
+    except BaseException:
+        stop_ray(folder)
+        raise
+    return folder
+
+
+def stop_ray(folder: str | None) -> None:
+    """Ends what `start_ray` began; `folder` is what it returned."""
+    import ray
+
+    ray.shutdown()
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _set_authentication(address: str | None) -> None:

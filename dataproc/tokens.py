@@ -6,7 +6,9 @@ number of the versions' shards. Memory stays bounded: documents go through parti
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,12 @@ import pyarrow.parquet as pq
 import xxhash
 
 from dataproc import tokenizers
+from dataproc.parquet import ZSTD_LEVEL
 from dataproc.provenance import code_version
 from dataproc.tokenizers import LoadedTokenizer
 from dataproc.versions import DOCUMENTS, TOKENS, Version, describe_schema, now, open_version, publish, version_digest
 from store import artefacts, files
-from store.digests import bytes_digest, json_digest
+from store.digests import file_digest, json_digest
 from store.errors import ConfigError
 
 GROUP_DOCUMENTS = 128  # a random read of one group takes about a millisecond (64 to 256 measured alike)
@@ -30,6 +33,7 @@ SHARD_TEXT_BYTES = 256_000_000
 DEFAULT_HOLDOUT = 0.01
 TOKENIZER_FILE = "tokenizer.json"
 _READ_ROWS = 1024
+_ENCODE_BYTES = 1_000_000  # the tokenizer keeps some hundred bytes for every token of the texts it is given at once
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,13 @@ def tokenize(
     store = artefacts.store_url(store)
     artefacts.Reference.parse(f"{name}@{label}")
     versions = [open_version(store, reference, DOCUMENTS) for reference in references]
-    loaded = tokenizers.load(tokenizer, versions, end)
+    loaded = tokenizers.load(tokenizer, versions, lambda document: not is_held_out(document, holdout), end)
     with tempfile.TemporaryDirectory(prefix="headrace-tokens-") as folder:
-        parts = _partition(versions, loaded, holdout, Path(folder))
-        shards = [_write_shard(part, Path(folder) / f"shard-{i:05d}.parquet", loaded) for i, part in enumerate(parts["train"])]
-        held = [_write_shard(part, Path(folder) / f"heldout-{i:05d}.parquet", loaded) for i, part in enumerate(parts["heldout"])]
-        (Path(folder) / TOKENIZER_FILE).write_bytes(loaded.content)
+        with files.explained("write", folder):
+            parts = _partition(versions, loaded, holdout, Path(folder))
+            shards = [_write_shard(part, Path(folder) / f"shard-{i:05d}.parquet") for i, part in enumerate(parts["train"])]
+            held = [_write_shard(part, Path(folder) / f"heldout-{i:05d}.parquet") for i, part in enumerate(parts["heldout"])]
+            (Path(folder) / TOKENIZER_FILE).write_bytes(loaded.content)
         manifest, work_files = _manifest(versions, loaded, name, label, holdout, shards, held, Path(folder))
         return publish(store, manifest, work_files)
 
@@ -96,58 +101,86 @@ def is_held_out(document: str, holdout: float) -> bool:
 
 def _partition(versions: list[Version], loaded: LoadedTokenizer, holdout: float, folder: Path) -> dict[str, list[Path]]:
     """Tokenises all documents into partition files by the leading bits of their place: one file will be one shard."""
-    text_bytes = sum(v.manifest["stats"]["total"]["bytes"] if "total" in v.manifest.get("stats", {}) else _text_bytes(v) for v in versions)
-    count = max(1, round(text_bytes / SHARD_TEXT_BYTES))
-    paths = {"train": [folder / f"part-{i:05d}.arrow" for i in range(count)], "heldout": [folder / "part-heldout.arrow"]}
+    text_bytes = sum(tokenizers.text_size(version) for version in versions)
+    counts = {"train": _shard_count(text_bytes), "heldout": _shard_count(text_bytes * holdout)}
+    paths = {kind: [folder / f"{kind}-{i:05d}.arrow" for i in range(count)] for kind, count in counts.items()}
     wanted = pa.schema([("place", pa.uint64()), *schema(loaded.dtype)])
-    writers = {key: [pa.ipc.new_file(str(path), wanted) for path in group] for key, group in paths.items()}
-    try:
+    with contextlib.ExitStack() as opened:
+        writers = {kind: [opened.enter_context(pa.ipc.new_file(str(path), wanted)) for path in group] for kind, group in paths.items()}
         for version in versions:
             for batch in version.batches(["id", "source", "domain", "language", "text"], _READ_ROWS):
-                _tokenize_batch(batch, loaded, holdout, count, wanted, writers)
-    finally:
-        for group in writers.values():
-            for writer in group:
-                writer.close()
+                for part in _by_text_bytes(batch):
+                    table = _tokenized(part, loaded, wanted)
+                    for (kind, number), rows in _destinations(table, holdout, counts).items():
+                        writers[kind][number].write_table(table.take(rows))
     return paths
 
 
-def _text_bytes(version: Version) -> int:
-    return sum(batch.column("signals").field("bytes").to_numpy(zero_copy_only=False).sum() for batch in version.batches(["signals"]))
+def _shard_count(text_bytes: float) -> int:
+    return max(1, round(text_bytes / SHARD_TEXT_BYTES))
 
 
-def _tokenize_batch(batch: pa.RecordBatch, loaded: LoadedTokenizer, holdout: float, count: int, wanted: pa.Schema, writers: dict) -> None:
+def _by_text_bytes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cuts a batch into runs of rows of at most _ENCODE_BYTES of text, or one row."""
+    ends = np.cumsum(pc.binary_length(batch.column("text")).to_numpy(zero_copy_only=False).astype(np.int64))
+    start = 0
+    while start < batch.num_rows:
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + _ENCODE_BYTES, "right")))
+        yield batch.slice(start, stop - start)
+        start = stop
+
+
+def _tokenized(batch: pa.RecordBatch, loaded: LoadedTokenizer, wanted: pa.Schema) -> pa.Table:
+    """The rows of a batch with their places and tokens, in the columns of `wanted`."""
     texts = batch.column("text").to_pylist()
-    encoded = loaded.tokenizer.encode_batch(texts, add_special_tokens=False)
-    rows: dict[tuple[str, int], list[int]] = {}
-    ids = batch.column("id").to_pylist()
-    places = [place(name) for name in ids]
-    for row, (name, where) in enumerate(zip(ids, places, strict=True)):
-        key = ("heldout", 0) if is_held_out(name, holdout) else ("train", where * count >> 64)
-        rows.setdefault(key, []).append(row)
-    lists = [np.array([*e.ids, loaded.end_id], loaded.dtype) for e in encoded]
+    encoded = loaded.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     columns = {
-        "place": pa.array(places, pa.uint64()),
+        "place": pa.array([place(name) for name in batch.column("id").to_pylist()], pa.uint64()),
         **{name: batch.column(name) for name in ("id", "source", "domain", "language")},
         "bytes": pa.array([len(text.encode()) for text in texts], pa.uint32()),
-        "tokens": pa.array(lists, wanted.field("tokens").type),
+        "tokens": pa.array([np.array([*e.ids, loaded.end_id], loaded.dtype) for e in encoded], wanted.field("tokens").type),
     }
-    table = pa.Table.from_arrays([columns[field.name] for field in wanted], schema=wanted)
-    for (kind, number), chosen in rows.items():
-        writers[kind][number].write_table(table.take(chosen))
+    return pa.Table.from_arrays([columns[field.name] for field in wanted], schema=wanted)
 
 
-def _write_shard(part: Path, path: Path, loaded: LoadedTokenizer) -> TokenShard:
-    """One partition, ordered by place then id, as a Parquet shard with GROUP_DOCUMENTS documents a row group."""
+def _destinations(table: pa.Table, holdout: float, counts: dict[str, int]) -> dict[tuple[str, int], list[int]]:
+    """(kind, partition) -> rows of a table that go there."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for row, (name, where) in enumerate(zip(table.column("id").to_pylist(), table.column("place").to_pylist(), strict=True)):
+        kind = "heldout" if is_held_out(name, holdout) else "train"
+        found.setdefault((kind, where * counts[kind] >> 64), []).append(row)
+    return found
+
+
+def _write_shard(part: Path, path: Path) -> TokenShard:
+    """One partition, ordered by place then id, as a Parquet shard with GROUP_DOCUMENTS documents a row group.
+
+    Pages carry check sums: a reader that picks out single row groups finds a flipped bit without reading the whole shard.
+    """
     with pa.memory_map(str(part)) as stream:
         table = pa.ipc.open_file(stream).read_all().sort_by([("place", "ascending"), ("id", "ascending")]).drop_columns(["place"])
+        _refuse_repeated(table)
         lengths = pc.list_value_length(table.column("tokens")).to_numpy() if table.num_rows else np.zeros(0, np.int64)
         text_bytes = int(table.column("bytes").to_numpy().astype(np.int64).sum()) if table.num_rows else 0
-        with pq.ParquetWriter(path, table.schema, compression="zstd", compression_level=3, store_schema=False) as out:
+        with pq.ParquetWriter(
+            path, table.schema, compression="zstd", compression_level=ZSTD_LEVEL, store_schema=False, write_page_checksum=True
+        ) as out:
             out.write_table(table.combine_chunks(), row_group_size=GROUP_DOCUMENTS)
     groups = [int(lengths[i : i + GROUP_DOCUMENTS].sum()) for i in range(0, len(lengths), GROUP_DOCUMENTS)]
     part.unlink()
     return TokenShard(path, len(lengths), groups, text_bytes)
+
+
+def _refuse_repeated(table: pa.Table) -> None:
+    """A document has one place, so copies of it lie beside each other."""
+    ids = table.column("id")
+    same = pc.equal(ids.slice(1), ids.slice(0, max(0, len(ids) - 1))).to_numpy() if len(ids) > 1 else np.zeros(0, bool)
+    if same.any():
+        raise ConfigError(
+            f"document {ids[int(np.argmax(same))].as_py()} is in more than one of the versions ({int(same.sum()):,} such here): "
+            "it would be trained on twice; name versions that share no documents"
+        )
 
 
 def _manifest(versions, loaded, name, label, holdout, shards, held, folder) -> tuple[dict[str, Any], dict[str, str]]:
@@ -155,12 +188,12 @@ def _manifest(versions, loaded, name, label, holdout, shards, held, folder) -> t
 
     def entry(shard: TokenShard, place: str) -> dict[str, Any]:
         work_files[place] = str(shard.path)
-        data = shard.path.read_bytes()
+        size, digest = file_digest(shard.path)
         return {
             "path": place,
             "rows": shard.rows,
-            "bytes": len(data),
-            "xxh3_128": bytes_digest(data),
+            "bytes": size,
+            "xxh3_128": digest,
             "tokens": sum(shard.group_tokens),
             "group_tokens": shard.group_tokens,
             "text_bytes": shard.documents_bytes,

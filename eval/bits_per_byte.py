@@ -21,6 +21,8 @@ from dataproc.versions import Version
 from mixtures.mixture import Mixture
 from trainer.model import Decoder, token_losses
 
+LOGITS_AT_ONCE = 1 << 24  # 64 MiB of float32
+
 
 @dataclass
 class Sums:
@@ -61,10 +63,13 @@ def heldout_documents(version: Version, most: int) -> Iterator[tuple[str | None,
 def score_document(model: Decoder, tokens: np.ndarray, context: int) -> tuple[float, int]:
     """(nats, tokens scored) of one document. tokens: (n,) ending with the end-of-document token, which also begins it."""
     ids = torch.from_numpy(np.concatenate([tokens[-1:], tokens[:-1]]).astype(np.int64))
-    nats = 0.0
-    for start in range(0, len(ids) - 1, context):
-        nats += float(token_losses(model, ids[None, start : start + context + 1]).double().sum())
-    return nats, len(ids) - 1
+    scored = len(ids) - 1
+    whole = scored // context
+    at_once = max(1, LOGITS_AT_ONCE // (context * model.head.out_features))
+    parts = list(ids.unfold(0, context + 1, context).split(at_once)) if whole else []  # (windows, context + 1) each
+    if whole * context < scored:
+        parts.append(ids[None, whole * context :])
+    return sum(float(token_losses(model, part).double().sum()) for part in parts), scored
 
 
 def score(mixture: Mixture, model: Decoder, documents: int) -> dict[str, Any]:

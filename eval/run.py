@@ -13,10 +13,16 @@ if __package__ in (None, ""):
     # Run as a file from a checkout that is not installed: the packages lie beside this folder.
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import torch
+
 from dataproc.provenance import code_version
+from eval.bits_per_byte import score
 from store import artefacts, files
 from store.errors import ConfigError, HeadraceError
 from store.ledger import Ledger, read_ledger
+from trainer import checkpoint
+from trainer.model import Decoder
+from trainer.runs import RunFolder
 
 ARCHIVE = ".evals"
 METRIC = "heldout_bits_per_byte"
@@ -28,22 +34,13 @@ def evaluate(name: str, store: str | None = None, step: int | None = None, docum
     `name`: a run, or the path of one of its checkpoint folders. The archive row ties the scores to the checkpoint, the data versions,
     the mixture and the recipe. Raises ConfigError when there is nothing to score.
     """
-    import torch
-
-    from eval.bits_per_byte import score
-    from trainer import checkpoint
-    from trainer.model import Decoder
-    from trainer.recipe import Recipe
-    from trainer.runs import RunFolder, run_mixture
-
     store = artefacts.store_url(store)
-    folder, step = _find(name, store, step, RunFolder)
-    described = folder.describe()
+    folder, step = _find(name, store, step)
+    described, mixture, recipe = folder.describe(), folder.mixture(), folder.recipe()
     found, damaged = checkpoint.latest(folder.checkpoints, step)
     if found is None:
         wanted = f"at step {step}" if step is not None else "yet"
         raise ConfigError(f"run {folder.path.name} has no sound checkpoint {wanted}{f' (damaged: {damaged})' if damaged else ''}")
-    mixture, recipe = run_mixture(described), Recipe.model_validate(described["recipe"])
     torch.set_num_threads(1)  # sums over threads would depend on their number
     model = Decoder(recipe.model, mixture.tokenizer["vocabulary"])
     model.load_state_dict(found.load("model"))
@@ -67,11 +64,14 @@ def evaluate(name: str, store: str | None = None, step: int | None = None, docum
     return row
 
 
-def _find(name: str, store: str, step: int | None, run_folder: type) -> tuple[Any, int | None]:
+def _find(name: str, store: str, step: int | None) -> tuple[RunFolder, int | None]:
     path = Path(name)
-    if path.name.startswith("step-") and path.is_dir():
-        return run_folder(path.resolve().parent.parent), int(path.name.removeprefix("step-"))
-    return run_folder.of(store, name), step
+    named = checkpoint.step_of(path)
+    if named is not None and path.is_dir():
+        if step not in (None, named):
+            raise ConfigError(f"{name} is the checkpoint after {named} steps, --step says {step}")
+        return RunFolder(path.resolve().parent.parent), named
+    return RunFolder.of(store, name), step
 
 
 def archive(store: str | None = None) -> list[dict[str, Any]]:
@@ -85,9 +85,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run", metavar="RUN|CHECKPOINT")
     parser.add_argument("--store", default=os.environ.get("HEADRACE_STORE"))
     parser.add_argument("--step", type=int)
+    parser.add_argument("--documents", type=int, default=1000, help="held-out documents to score of each source")
     options = parser.parse_args(arguments)
     try:
-        print(json.dumps(evaluate(options.run, options.store, options.step)))
+        print(json.dumps(evaluate(options.run, options.store, options.step, options.documents)))
     except HeadraceError as error:
         print(f"headrace: {error}", file=sys.stderr)
         return error.exit_code

@@ -49,7 +49,12 @@ class MixtureFile(StrictModel):
 
     def exact_weights(self) -> list[Fraction]:
         """The weights as the decimals that were written, not as the binary fractions nearest to them."""
-        return [Fraction(repr(source.weight)) for source in self.sources]
+        return [_exact(source.weight) for source in self.sources]
+
+
+def _exact(number: float) -> Fraction:
+    """The decimal that was written."""
+    return Fraction(repr(number))
 
 
 @dataclass(frozen=True)
@@ -95,39 +100,50 @@ class Mixture:
                 "source": s.name,
                 "version": s.version.reference,
                 "weight": s.weight,
-                "samples": round(s.weight * samples),
-                "tokens": round(s.weight * samples) * self.sequence_length,
+                "samples": round(weight * samples),
+                "tokens": round(weight * samples) * self.sequence_length,
                 "available_tokens": s.tokens,
-                "epochs": s.weight * samples / s.samples,
+                "epochs": float(weight * samples / s.samples),
                 "max_epochs": s.max_epochs,
             }
-            for s in self.sources
+            for s, weight in zip(self.sources, self.file.exact_weights(), strict=True)
         ]
+
+    def longest(self, epochs: float | None = None) -> int:
+        """The most samples that take no source through more than `epochs` epochs (its own max_epochs when None)."""
+        weights = self.file.exact_weights()
+        limits = [_exact(epochs or s.max_epochs) * s.samples / weight for s, weight in zip(self.sources, weights, strict=True)]
+        return int(min(limits))
 
     def require(self, samples: int) -> None:
         """Raises ConfigError with the numbers when a source has too few tokens for `samples` samples at its max_epochs."""
-        for row in self.composition(samples):
-            if row["epochs"] > row["max_epochs"]:
-                raise ConfigError(
-                    f"source {row['source']} ({row['version']}) has {row['available_tokens']:,} tokens: {samples:,} samples would take "
-                    f"{row['epochs']:.2f} epochs of it, max_epochs is {row['max_epochs']:g}"
-                )
+        if samples <= self.longest():
+            return
+        row = max(self.composition(samples), key=lambda row: row["epochs"] / row["max_epochs"])
+        raise ConfigError(
+            f"source {row['source']} ({row['version']}) has {row['available_tokens']:,} tokens: {samples:,} samples would take "
+            f"{row['epochs']:.2f} epochs of it, max_epochs is {row['max_epochs']:g}; the mixture lasts for {self.longest():,} samples"
+        )
 
 
 def load_mixture(path: str, store: str) -> Mixture:
     """Reads a mixture file and opens its versions. Raises ConfigError for weights, versions or tokenizers that do not fit."""
     file = load_strict(path, MixtureFile)
+    return resolve(file, [open_version(store, source.from_, TOKENS) for source in file.sources], path)
+
+
+def resolve(file: MixtureFile, versions: list[Version], where: str) -> Mixture:
+    """The mixture of a file and the token versions of its sources. Raises ConfigError, naming `where`, when they do not fit."""
     sources = []
-    for spec in file.sources:
-        version = open_version(store, spec.from_, TOKENS)
+    for spec, version in zip(file.sources, versions, strict=True):
         tokens = version.manifest["counts"]["tokens"]
         samples = (tokens - 1) // file.sequence_length
         if samples < 1:
             raise ConfigError(
-                f"{path}: source {spec.name}: {version.reference} has {tokens:,} tokens, fewer than one sample of {file.sequence_length}"
+                f"{where}: source {spec.name}: {version.reference} has {tokens:,} tokens, fewer than one sample of {file.sequence_length}"
             )
         sources.append(ResolvedSource(spec.name, spec.weight, spec.max_epochs, version, tokens, samples))
     kinds = {s.version.manifest["tokenizer"]["digest"]: s.name for s in sources}
     if len(kinds) > 1:
-        raise ConfigError(f"{path}: sources {' and '.join(kinds.values())} were tokenized with different tokenizers")
+        raise ConfigError(f"{where}: sources {' and '.join(kinds.values())} were tokenized with different tokenizers")
     return Mixture(file, tuple(sources))

@@ -32,6 +32,9 @@ def run(
     named: list[tuple[str, dict[str, Any]]] = [("total", scores["total"])]
     named += [(f"source {key}", value) for key, value in scores["by_source"].items()]
     named += [(f"language {key}", value) for key, value in scores["by_language"].items()]
-    rows = [[name, f"{v['bits_per_byte']:.4f}", v["documents"], v["tokens"], v["bytes"]] for name, v in named]
+    rows = [
+        [name, "-" if v["bits_per_byte"] is None else f"{v['bits_per_byte']:.4f}", v["documents"], v["tokens"], v["bytes"]]
+        for name, v in named
+    ]
     head = f"run {row['run']}, step {row['step']}, checkpoint {row['checkpoint_digest'][:12]}"
     emit(row, as_json, f"{head}\n{table(['held out', 'bits per byte', 'documents', 'tokens', 'bytes'], rows)}")

@@ -17,7 +17,9 @@ COLUMNS = ("source", "version", "weight", "samples", "tokens", "available_tokens
 @app.command(epilog="example: headrace mix check mixtures/main.yaml --tokens 1e9")
 def check(
     mixture: MixtureArgument,
-    tokens: Annotated[float, typer.Option(min=1, help="Planned length of training in tokens, for example 1e9.")],
+    tokens: Annotated[
+        float | None, typer.Option(min=1, help="Planned length of training in tokens, for example 1e9. Default: as long as it lasts.")
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -25,18 +27,18 @@ def check(
     from mixtures.mixture import load_mixture
 
     found = load_mixture(mixture, artefacts.store_url(store))
-    samples = max(1, round(tokens / found.sequence_length))
+    samples = max(1, round(tokens / found.sequence_length)) if tokens else found.longest()
     found.require(samples)
     _show(found, samples, as_json)
 
 
 @app.command(epilog="example: headrace mix show mixtures/main.yaml")
 def show(mixture: MixtureArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Show a mixture's versions, exact block and what one epoch of its scarcest source makes of the others."""
+    """Show a mixture's versions and exact block, and what one epoch of its scarcest source makes of the others."""
     from mixtures.mixture import load_mixture
 
     found = load_mixture(mixture, artefacts.store_url(store))
-    _show(found, min(int(source.samples / source.weight) for source in found.sources), as_json)
+    _show(found, found.longest(epochs=1), as_json)
 
 
 def _show(found, samples: int, as_json: bool) -> None:

@@ -12,8 +12,6 @@ from store import artefacts
 from store.errors import ConfigError
 
 app = group("Train on mixtures, and ask what a step was made of.")
-# The loop is handed what it cannot import: evaluation stands above training.
-HOOKS = ("eval.bits_per_byte:training_hook",)
 
 
 @app.command(epilog="example: headrace train run recipes/small.yaml --store ./store")
@@ -28,7 +26,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Train a recipe to its last step. Killed and started again it goes on from its newest sound checkpoint, with the same losses."""
-    from trainer.run import train
+    from trainer.run import HOOKS, train
 
     result = train(recipe, store, resume, address or os.environ.get("RAY_ADDRESS") or None, HOOKS, workers)
     text = f"run {result['run']}: {result['steps']:,} steps, {result['tokens']:,} tokens"
@@ -44,14 +42,13 @@ def docs(
 ) -> None:
     """List the documents, and the token range of each, that a step's batch was made of. Runs nothing."""
     from trainer.reader import Reader
-    from trainer.recipe import Recipe
-    from trainer.runs import RunFolder, run_mixture
+    from trainer.runs import RunFolder
 
-    described = RunFolder.of(artefacts.store_url(store), run_name).describe()
-    recipe = Recipe.model_validate(described["recipe"])
+    folder = RunFolder.of(artefacts.store_url(store), run_name)
+    recipe = folder.recipe()
     if step >= recipe.steps:
         raise ConfigError(f"run {run_name} has steps 0 to {recipe.steps - 1}, not {step}")
-    reader = Reader(run_mixture(described))
+    reader = Reader(folder.mixture())
     samples = reader.documents(step * recipe.batch_size, recipe.batch_size)
     reader.close()
     lines = []

@@ -205,12 +205,13 @@ def atomic_path(url: str) -> Iterator[str]:
             with open(temporary, "rb+") as stream:
                 os.fsync(stream.fileno())
             os.replace(temporary, target)
-            _sync_folder(os.path.dirname(target))
+            sync_folder(os.path.dirname(target))
     finally:
         Path(temporary).unlink(missing_ok=True)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Makes names that were changed in a local folder last."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

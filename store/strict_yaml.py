@@ -109,7 +109,7 @@ def validate(value: Any, model: type[M], path: str, node: yaml.Node | None = Non
 
 
 def _sentence(error: ValidationError, model: type[BaseModel], path: str, node: yaml.Node | None, inside: str) -> str:
-    problem = error.errors(include_url=False)[0]
+    problem = _telling(error.errors(include_url=False))
     where = list(problem["loc"])
     holder = [inside, *where[:-1]] if inside else where[:-1]
     line = _line(node, where)
@@ -121,6 +121,15 @@ def _sentence(error: ValidationError, model: type[BaseModel], path: str, node: y
         return f'{place}: key "{where[-1]}" is missing{_inside(holder)}'
     message = problem["msg"].removeprefix("Value error, ")
     return f"{place}: {dotted}: {message}" if dotted else f"{place}: {message}"
+
+
+def _telling(problems: list[dict[str, Any]]) -> dict[str, Any]:
+    """The problem to tell: the first, but where a key is missing an unknown one beside it, which is likely to be its misspelling."""
+    first = problems[0]
+    if first["type"] != "missing":
+        return first
+    beside = [p for p in problems if p["type"] == "extra_forbidden" and p["loc"][:-1] == first["loc"][:-1]]
+    return beside[0] if beside else first
 
 
 def unknown_key(key: str, valid: list[str], inside: str = "") -> str:

@@ -42,30 +42,55 @@ def save(folder: str, step: int, parts: dict[str, Any], facts: dict[str, Any], k
     target = Path(folder) / f"step-{step:08d}"
     if read(target) is not None:
         return target
-    temporary = Path(folder) / f".tmp-{step:08d}-{os.getpid()}"
+    temporary = Path(folder) / f"{files.TEMPORARY_PREFIX}{step:08d}-{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    stamps = {}
-    with files.explained("write", str(target)):
-        for name, state in parts.items():
-            path = temporary / f"{name}.pt"
-            with open(path, "wb") as stream:
-                torch.save(state, stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            size, digest = file_digest(path)
-            stamps[path.name] = {"bytes": size, "xxh3_128": digest}
-        files.write_bytes(str(temporary / MANIFEST), json.dumps({**facts, "step": step, "files": stamps}, sort_keys=True).encode())
-        shutil.rmtree(target, ignore_errors=True)  # a damaged one of the same step
-        os.replace(temporary, target)
+    try:
+        with files.explained("write", str(target)):
+            temporary.mkdir(parents=True)
+            stamps = {f"{name}.pt": _write(temporary / f"{name}.pt", state) for name, state in parts.items()}
+            manifest = {**facts, "step": step, "files": stamps}
+            files.write_bytes(str(temporary / MANIFEST), json.dumps(manifest, sort_keys=True).encode())
+            shutil.rmtree(target, ignore_errors=True)  # a damaged one of the same step
+            os.replace(temporary, target)
+            files.sync_folder(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # after a failure: a full disk needs the room
     for old in sorted(_folders(folder))[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
     return target
 
 
+def _write(path: Path, state: Any) -> dict[str, Any]:
+    """One part on the disk; returns its bytes and checksum."""
+    with open(path, "wb") as stream:
+        try:
+            torch.save(state, stream)
+        except RuntimeError as error:
+            # torch covers the stream's own error, which says why (a full disk), with one of its format.
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
+        stream.flush()
+        os.fsync(stream.fileno())
+    size, digest = file_digest(path)
+    return {"bytes": size, "xxh3_128": digest}
+
+
+def clear_unfinished(folder: str) -> None:
+    """Removes what writers that were killed left behind. Only the one that writes may call it."""
+    for left in Path(folder).glob(f"{files.TEMPORARY_PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def step_of(path: Path) -> int | None:
+    """The step that a checkpoint folder's name says; None for another name."""
+    named = _NAME.fullmatch(path.name)
+    return int(named[1]) if named else None
+
+
 def _folders(folder: str) -> list[Path]:
     place = Path(folder)
-    return [path for path in place.iterdir() if _NAME.fullmatch(path.name)] if place.is_dir() else []
+    return [path for path in place.iterdir() if step_of(path) is not None] if place.is_dir() else []
 
 
 def read(path: Path) -> Checkpoint | None:
@@ -84,7 +109,7 @@ def latest(folder: str, at_step: int | None = None) -> tuple[Checkpoint | None, 
     """The newest sound checkpoint (or the one of a step), and the names of newer ones that were passed over as damaged."""
     damaged = []
     for path in sorted(_folders(folder), reverse=True):
-        if at_step is not None and int(_NAME.fullmatch(path.name)[1]) != at_step:
+        if at_step not in (None, step_of(path)):
             continue
         found = read(path)
         if found is not None:

@@ -1,8 +1,9 @@
 """A training run, in the order in which things happen. Runs in every worker; rank 0 writes.
 
 Deterministic: the batch is a function of the step, the rate is a function of the step, sums are taken in a fixed order, threads are
-fixed. So a run that was killed and goes on from a checkpoint has the losses of one that was not, bit for bit, on the same number of
-workers; on another number the batches are the same and the losses differ in their last bits (gradients are summed in another order).
+fixed. So a run that was killed and goes on from a checkpoint has the losses of one that was not, bit for bit. So has one on another
+number of workers when each of them has a power of two of whole microbatches (see summation.py); otherwise the batches are the same and
+the losses differ in their last bits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from trainer import checkpoint
 from trainer.model import Decoder, token_losses
 from trainer.reader import Reader, ReaderState
 from trainer.recipe import Recipe
-from trainer.runs import RunFolder, run_mixture
+from trainer.runs import RunFolder
+from trainer.summation import PairwiseSum, sum_over_workers
 
 
 class Superseded(HeadraceError):
@@ -27,13 +29,11 @@ class Superseded(HeadraceError):
 
 
 def train_worker(settings: dict[str, Any]) -> None:
-    """One worker's life. settings: {run: folder, attempt: token, hooks: ["module:function"]}; a process group is up."""
+    """One worker's life. settings: {store, run: name, attempt: token, hooks: ["module:function"]}; a process group is up."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     folder = RunFolder.of(settings["store"], settings["run"])
-    described = folder.describe()
-    recipe = Recipe.model_validate(described["recipe"])
-    mixture = run_mixture(described)
+    recipe, mixture = folder.recipe(), folder.mixture()
     rank, world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 
     model = Decoder(recipe.model, mixture.tokenizer["vocabulary"])
@@ -43,12 +43,13 @@ def train_worker(settings: dict[str, Any]) -> None:
     reader = Reader(mixture, state.skip)
     hooks = [_load_hook(name) for name in settings["hooks"]]
     if rank == 0:
+        checkpoint.clear_unfinished(folder.checkpoints)
         folder.cut_metrics(start)
 
     for step in range(start, recipe.steps):
         began = time.perf_counter()
         rate = recipe.optimizer.lr * recipe.schedule.ratio(step, recipe.steps)
-        loss = accumulate(model, optimizer, reader, recipe, step, rank, world)
+        loss = accumulate(model, reader, recipe, step, rank, world)
         norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.optimizer.clip))
         for group in optimizer.param_groups:
             group["lr"] = rate
@@ -74,26 +75,22 @@ def make_optimizer(model: Decoder, recipe: Recipe) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas, eps=spec.eps)
 
 
-def accumulate(model: Decoder, optimizer: torch.optim.Optimizer, reader: Reader, recipe: Recipe, step: int, rank: int, world: int) -> float:
+def accumulate(model: Decoder, reader: Reader, recipe: Recipe, step: int, rank: int, world: int) -> float:
     """Gradients of the mean loss over the global batch of a step, on every worker; returns that loss in nats a token."""
     share = recipe.batch_size // world
     batch = torch.from_numpy(reader.batch(step * recipe.batch_size + rank * share, share))  # (share, T + 1)
     targets = recipe.batch_size * (batch.shape[1] - 1)
-    optimizer.zero_grad(set_to_none=True)
-    total = torch.zeros((), dtype=torch.float64)
+    gradients, losses = PairwiseSum(), PairwiseSum()
     for part in batch.split(recipe.microbatch):
+        model.zero_grad(set_to_none=True)
         loss = token_losses(model, part).sum()
         (loss / targets).backward()
-        total += loss.detach().double()
-    if world > 1:
-        flat = torch.cat([p.grad.flatten() for p in model.parameters()])
-        dist.all_reduce(flat)
-        dist.all_reduce(total)
-        offset = 0
-        for p in model.parameters():
-            p.grad.copy_(flat[offset : offset + p.numel()].view_as(p))
-            offset += p.numel()
-    return float(total / targets)
+        gradients.add(torch.cat([p.grad.flatten() for p in model.parameters()]))
+        losses.add(loss.detach().double()[None])
+    flat = sum_over_workers(gradients.total(), world)
+    for p, gradient in zip(model.parameters(), flat.split([p.numel() for p in model.parameters()]), strict=True):
+        p.grad.copy_(gradient.view_as(p))
+    return float(sum_over_workers(losses.total(), world) / targets)
 
 
 def restore(folder: RunFolder, model: Decoder, optimizer: torch.optim.Optimizer, mixture_digest: str) -> tuple[int, ReaderState]:

@@ -10,18 +10,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dataproc.parquet import open_parquet
 from mixtures.mixture import Mixture, ResolvedSource
 from mixtures.permutation import Permutation
 from store import files
 from store.errors import StoreError
 
-CACHED_GROUPS = 256  # row groups of 128 documents: some tens of megabytes
+CACHE_BYTES = 256_000_000  # of row groups, over all sources
+OPEN_SHARDS = 64  # over all sources; below any usual limit of open files
 
 
 @dataclass(frozen=True)
@@ -48,26 +52,81 @@ def sample_index(position: int, skip: Sequence[int]) -> int:
     return index
 
 
+@dataclass(frozen=True)
+class _Group:
+    """A row group: its tokens as one run, (documents + 1,) offsets of its documents in it, and their ids."""
+
+    tokens: np.ndarray
+    edges: np.ndarray
+    ids: list[str]
+
+    @property
+    def bytes(self) -> int:
+        return self.tokens.nbytes + self.edges.nbytes + sum(map(len, self.ids))
+
+
+class _Shards:
+    """Row groups of shards by URL, read when they are asked for. What is kept of them is bounded in bytes, open files in number."""
+
+    def __init__(self):
+        self._groups: OrderedDict[tuple[str, int], _Group] = OrderedDict()
+        self._bytes = 0
+        self._open: OrderedDict[str, tuple[pq.ParquetFile, ExitStack]] = OrderedDict()
+
+    def group(self, url: str, number: int, tokens: int) -> _Group:
+        """Row group `number`, which has `tokens` tokens by the manifest. Raises StoreError when the shard is not what was written."""
+        key = (url, number)
+        if key in self._groups:
+            self._groups.move_to_end(key)
+            return self._groups[key]
+        try:
+            table = self._file(url).read_row_group(number, columns=["id", "tokens"], use_threads=False)
+            lists, ids = table.column("tokens").combine_chunks(), table.column("id").to_pylist()
+        except (OSError, ValueError, KeyError, pa.ArrowException) as error:  # what a damaged footer may give
+            raise StoreError(f"{url} cannot be read or is damaged (row group {number}): {error}") from error
+        found = _Group(lists.values.to_numpy(), lists.offsets.to_numpy().astype(np.int64), ids)
+        if len(found.tokens) != tokens:
+            raise StoreError(f"{url}: row group {number} has {len(found.tokens):,} tokens, the manifest says {tokens:,}")
+        self._groups[key] = found
+        self._bytes += found.bytes
+        while self._bytes > CACHE_BYTES and len(self._groups) > 1:
+            self._bytes -= self._groups.popitem(last=False)[1].bytes
+        return found
+
+    def _file(self, url: str) -> pq.ParquetFile:
+        if url not in self._open:
+            stack = ExitStack()
+            self._open[url] = (stack.enter_context(open_parquet(url)), stack)
+            if len(self._open) > OPEN_SHARDS:
+                self._open.popitem(last=False)[1][1].close()
+        self._open.move_to_end(url)
+        return self._open[url][0]
+
+    def close(self) -> None:
+        for _, stack in self._open.values():
+            stack.close()
+        self._open.clear()
+        self._groups.clear()
+        self._bytes = 0
+
+
 class _TokenStream:
     """One source's tokens as one long run, read by row groups."""
 
-    def __init__(self, source: ResolvedSource):
-        self.version = source.version
-        self.shards = source.version.manifest["shards"]
-        self._groups = [(s, g) for s, shard in enumerate(self.shards) for g in range(len(shard["group_tokens"]))]
-        sizes = [size for shard in self.shards for size in shard["group_tokens"]]
-        self.starts = np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))])  # token offset of each row group
-        self._cache: OrderedDict[int, tuple[np.ndarray, np.ndarray, list[str]]] = OrderedDict()
-        self._open: dict[int, pq.ParquetFile] = {}
+    def __init__(self, source: ResolvedSource, shards: _Shards):
+        self._shards = shards
+        listed = source.version.manifest["shards"]
+        self._urls = [files.join(source.version.url, shard["path"]) for shard in listed]
+        sizes = np.array([size for shard in listed for size in shard["group_tokens"]], np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(sizes)])  # token offset of each row group, and the end
+        self._firsts = np.cumsum([0] + [len(shard["group_tokens"]) for shard in listed])  # number of each shard's first row group
 
     def window(self, start: int, count: int) -> np.ndarray:
         """Tokens [start, start + count) as int64."""
         parts, position = [], start
         while position < start + count:
-            number = int(np.searchsorted(self.starts, position, "right")) - 1
-            tokens, _, _ = self._group(number)
-            offset = position - int(self.starts[number])
-            part = tokens[offset : offset + start + count - position]
+            group, base = self._group_at(position)
+            part = group.tokens[position - base : start + count - base]
             parts.append(part)
             position += len(part)
         return np.concatenate(parts).astype(np.int64)
@@ -76,46 +135,21 @@ class _TokenStream:
         """The documents that tokens [start, start + count) come from: [{id, tokens: [first, after]}] in the document's own count."""
         found, position = [], start
         while position < start + count:
-            number = int(np.searchsorted(self.starts, position, "right")) - 1
-            _, edges, ids = self._group(number)
-            base = int(self.starts[number])
-            row = int(np.searchsorted(edges, position - base, "right")) - 1
-            first = position - base - int(edges[row])
-            after = min(int(edges[row + 1]), start + count - base) - int(edges[row])
-            found.append({"id": ids[row], "tokens": [first, after]})
-            position = base + int(edges[row]) + after
+            group, base = self._group_at(position)
+            row = int(np.searchsorted(group.edges, position - base, "right")) - 1
+            begin, end = base + int(group.edges[row]), base + int(group.edges[row + 1])
+            after = min(end, start + count)
+            found.append({"id": group.ids[row], "tokens": [position - begin, after - begin]})
+            position = after
         return found
 
-    def _group(self, number: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """(tokens, edges of its documents, ids) of a row group."""
-        if number in self._cache:
-            self._cache.move_to_end(number)
-            return self._cache[number]
-        shard, group = self._groups[number]
-        table = self._file(shard).read_row_group(group, columns=["id", "tokens"], use_threads=False)
-        lists = table.column("tokens").combine_chunks()
-        tokens, edges = lists.values.to_numpy(), lists.offsets.to_numpy().astype(np.int64)
-        if len(tokens) != self.shards[shard]["group_tokens"][group]:
-            raise StoreError(f"{self.shards[shard]['path']} of {self.version.reference}: row group {group} is not as its manifest says")
-        self._cache[number] = (tokens, edges - edges[0], table.column("id").to_pylist())
-        if len(self._cache) > CACHED_GROUPS:
-            self._cache.popitem(last=False)
-        return self._cache[number]
-
-    def _file(self, shard: int) -> pq.ParquetFile:
-        if shard not in self._open:
-            url = files.join(self.version.url, self.shards[shard]["path"])
-            try:
-                self._open[shard] = pq.ParquetFile(files.local_path(url) if files.is_local(url) else files.open_read(url), pre_buffer=False)
-            except (OSError, ValueError) as error:
-                raise StoreError(f"cannot read {url}: {error}") from error
-        return self._open[shard]
-
-    def close(self) -> None:
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
-        self._cache.clear()
+    def _group_at(self, position: int) -> tuple[_Group, int]:
+        """The row group that holds a token, and the place of the group's first token."""
+        number = int(np.searchsorted(self._starts, position, "right")) - 1
+        shard = int(np.searchsorted(self._firsts, number, "right")) - 1
+        base = int(self._starts[number])
+        size = int(self._starts[number + 1]) - base
+        return self._shards.group(self._urls[shard], number - int(self._firsts[shard]), size), base
 
 
 class Reader:
@@ -125,43 +159,42 @@ class Reader:
         self.mixture = mixture
         self.skip = tuple(sorted(set(skip)))
         self.plan = mixture.plan()
-        self._streams = [_TokenStream(source) for source in mixture.sources]
-        self._permutations: dict[tuple[int, int], Permutation] = {}
+        self._shards = _Shards()
+        self._streams = [_TokenStream(source, self._shards) for source in mixture.sources]
+        self._samples = np.array([source.samples for source in mixture.sources], np.int64)
 
-    def locate(self, position: int) -> tuple[int, int, int]:
-        """(source, epoch, window) of the sample at a position of the stream."""
-        index = sample_index(position, self.skip)
-        sources, within = self.plan.locate(np.array([index]))
-        source = int(sources[0])
-        samples = self.mixture.sources[source].samples
-        epoch, place = divmod(int(within[0]), samples)
-        return source, epoch, int(self._permutation(source, epoch)(np.array([place]))[0])
+    def locate(self, first: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where the samples at positions [first, first + count) come from: (count,) sources, epochs, windows of the source."""
+        positions = range(first, first + count)
+        indices = np.array([sample_index(position, self.skip) for position in positions] if self.skip else positions, np.int64)
+        sources, within = self.plan.locate(indices)
+        epochs, places = np.divmod(within, self._samples[sources])
+        windows = np.empty(count, np.int64)
+        for source, epoch in set(zip(sources.tolist(), epochs.tolist(), strict=True)):
+            chosen = (sources == source) & (epochs == epoch)
+            windows[chosen] = self._permutation(source, epoch)(places[chosen])
+        return sources, epochs, windows
 
     def _permutation(self, source: int, epoch: int) -> Permutation:
-        if (source, epoch) not in self._permutations:
-            spec = self.mixture.sources[source]
-            self._permutations[(source, epoch)] = Permutation(spec.samples, f"{self.mixture.file.seed}\0{spec.name}\0{epoch}")
-        return self._permutations[(source, epoch)]
+        spec = self.mixture.sources[source]
+        return Permutation(spec.samples, f"{self.mixture.file.seed}\0{spec.name}\0{epoch}")
 
     def batch(self, first: int, count: int) -> np.ndarray:
         """The samples at positions [first, first + count): (count, sequence_length + 1) int64."""
         length = self.mixture.sequence_length
-        rows = []
-        for position in range(first, first + count):
-            source, _, window = self.locate(position)
-            rows.append(self._streams[source].window(window * length, length + 1))
-        return np.stack(rows)
+        sources, _, windows = self.locate(first, count)
+        pairs = zip(sources.tolist(), windows.tolist(), strict=True)
+        return np.stack([self._streams[source].window(window * length, length + 1) for source, window in pairs])
 
     def documents(self, first: int, count: int) -> list[dict[str, Any]]:
         """What the samples at positions [first, first + count) are made of: [{position, source, epoch, documents}]."""
         length = self.mixture.sequence_length
         found = []
-        for position in range(first, first + count):
-            source, epoch, window = self.locate(position)
+        for i, (source, epoch, window) in enumerate(zip(*(array.tolist() for array in self.locate(first, count)), strict=True)):
             documents = self._streams[source].documents(window * length, length + 1)
-            found.append({"position": position, "source": self.mixture.sources[source].name, "epoch": epoch, "documents": documents})
+            found.append({"position": first + i, "source": self.mixture.sources[source].name, "epoch": epoch, "documents": documents})
         return found
 
     def close(self) -> None:
-        for stream in self._streams:
-            stream.close()
+        """Closes all files."""
+        self._shards.close()

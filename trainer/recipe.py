@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, field_validator, model_validator
 
 from store.artefacts import NAME_PATTERN
 from store.digests import json_digest
-from store.strict_yaml import ExistingFile, StrictModel, load_strict
+from store.strict_yaml import ExistingFile, StrictModel, load_strict, validate
 from trainer.schedule import Schedule
 
 
@@ -84,9 +86,24 @@ class Recipe(StrictModel):
             raise ValueError(f"batch_size {self.batch_size} must be a multiple of workers {self.workers}")
         return self
 
+    def deciding(self) -> dict[str, Any]:
+        """What decides the losses: not names and paths, not how often checkpoints or evaluations are made, not the workers. (The
+        mixture has a digest of its own.)"""
+        return self.model_dump(mode="json", exclude={"run", "owner", "mixture", "workers", "checkpoint", "eval"})
+
     def digest(self) -> str:
-        """sha256 of what decides the losses: not the paths, not how often checkpoints or evaluations are made, not the workers."""
-        return json_digest(self.model_dump(mode="json", exclude={"mixture", "owner", "workers", "checkpoint", "eval"}))
+        """sha256 of what decides the losses."""
+        return json_digest(self.deciding())
+
+    def with_workers(self, workers: int, path: str) -> Recipe:
+        """The same recipe on another number of workers. Raises ConfigError when they cannot share its batch."""
+        return validate({**self.model_dump(), "workers": workers}, Recipe, path)
+
+
+class KeptRecipe(Recipe):
+    """A recipe as its run keeps it: the mixture file may have moved since, its content is kept beside it."""
+
+    mixture: str
 
 
 def load_recipe(path: str) -> Recipe:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,18 @@ if __package__ in (None, ""):
     # Run as a file from a checkout that is not installed: the packages lie beside this folder.
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from dataproc.execution import start_ray, stop_ray
 from mixtures.mixture import load_mixture
-from store import artefacts, files
+from store import artefacts
 from store.errors import ConfigError, HeadraceError
 from trainer import checkpoint
-from trainer.recipe import load_recipe
-from trainer.runs import RunFolder, describe_run
+from trainer.display import StepDisplay
+from trainer.loop import train_worker
+from trainer.recipe import Recipe, load_recipe
+from trainer.runs import RunFolder
+
+# An entry script hands the loop, by name, what stands above it: the loop and this package know nothing of evaluation.
+HOOKS = ("eval.bits_per_byte:training_hook",)
 
 
 def train(
@@ -38,24 +43,23 @@ def train(
     """
     recipe = load_recipe(path)
     if workers:
-        recipe = type(recipe).model_validate(recipe.model_copy(update={"workers": workers}).model_dump())
+        recipe = recipe.with_workers(workers, path)
     store = artefacts.store_url(store)
     mixture = load_mixture(recipe.mixture, store)
     mixture.require(recipe.steps * recipe.batch_size)
     folder = RunFolder.of(store, recipe.run)
-    described = describe_run(recipe, mixture, store)
     if folder.exists():
-        _require_same(folder.describe(), described, folder)
+        folder.require_same(recipe, mixture)
     elif resume:
         raise ConfigError(f"--resume: there is no run {recipe.run} in {store} to go on with")
-    files.write_bytes(str(folder.path / "run.json"), json.dumps(described, indent=1, sort_keys=True).encode())
-    _, damaged = checkpoint.latest(folder.checkpoints)
+    folder.write(recipe, mixture)
+    found, damaged = checkpoint.latest(folder.checkpoints)
     if damaged:
-        print(f"passed over, damaged or unfinished: {', '.join(damaged)}", file=sys.stderr)
-    settings = {"store": store, "run": recipe.run, "attempt": folder.begin_attempt(), "hooks": list(hooks)}
-    _fit(settings, recipe.workers, address)
+        print(f"checkpoints passed over, damaged or unfinished: {', '.join(damaged)}", file=sys.stderr)
+    if found is None or found.step < recipe.steps or len(folder.read_metrics()) < recipe.steps:
+        _fit(folder, recipe, hooks, address)
     metrics = folder.read_metrics()
-    if len(metrics) != recipe.steps:
+    if [row["step"] for row in metrics] != list(range(recipe.steps)):
         raise HeadraceError(f"run {recipe.run} ended with {len(metrics)} of {recipe.steps} steps recorded")
     return {
         "run": recipe.run,
@@ -67,72 +71,65 @@ def train(
     }
 
 
-def _require_same(before: dict[str, Any], now: dict[str, Any], folder: RunFolder) -> None:
-    from dataproc.versions import config_differences
-
-    if before["recipe_digest"] == now["recipe_digest"] and before["mixture_digest"] == now["mixture_digest"]:
-        return
-    changes = config_differences(before["recipe"], now["recipe"]) + config_differences(before["mixture"], now["mixture"])
-    changes += config_differences(before["versions"], now["versions"])
-    shown = "; ".join(f"{c['key']}: {c['before']!r} -> {c['after']!r}" for c in changes[:5])
-    raise ConfigError(
-        f"run {folder.path.name} was started otherwise ({shown}): give the changed recipe another run name, or remove {folder.path}"
-    )
-
-
-def _fit(settings: dict[str, Any], workers: int, address: str | None) -> None:
+def _fit(folder: RunFolder, recipe: Recipe, hooks: tuple[str, ...], address: str | None) -> None:
     """Runs the loop in Ray Train workers. What Ray Train keeps of it is of no use later: checkpoints and metrics are our own."""
-    # Its controller looks at workers every two seconds by default, which a report() then waits for.
+    # Its controller looks at workers every two seconds by default, which their start and end wait for.
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.2")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
+    from ray.train.v2.api.exceptions import TrainingFailedError
 
-    scratch = tempfile.mkdtemp(prefix="hr-", dir="/tmp")
-    owned = not ray.is_initialized()
-    if owned and address:
-        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
-    elif owned:
-        ray.init(
-            address="local", num_cpus=max(workers + 1, os.cpu_count() or 1), include_dashboard=False, object_store_memory=200_000_000,
-            logging_level="ERROR", log_to_driver=False, _temp_dir=scratch,
-        )  # fmt: skip
-    try:
-        from trainer.loop import train_worker
-
+    with contextlib.ExitStack() as stack:
+        # Ray prints what its processes report on standard output, which belongs to the command's own result.
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        if not ray.is_initialized():
+            # The controller of Ray Train takes a CPU of its own.
+            stack.callback(stop_ray, start_ray(address, max(recipe.workers + 1, os.cpu_count() or 1)))
+        attempt = folder.begin_attempt()
+        scratch = stack.enter_context(folder.scratch(attempt))
         trainer = TorchTrainer(
             train_worker,
-            train_loop_config=settings,
-            scaling_config=ScalingConfig(num_workers=workers, resources_per_worker={"CPU": 1}),
-            run_config=RunConfig(name="fit", storage_path=f"{scratch}/train"),
+            train_loop_config={"store": folder.store, "run": recipe.run, "attempt": attempt, "hooks": list(hooks)},
+            scaling_config=ScalingConfig(num_workers=recipe.workers, resources_per_worker={"CPU": 1}),
+            run_config=RunConfig(name="fit", storage_path=scratch),
         )
-        trainer.fit()
-    except ray.train.v2.api.exceptions.TrainingFailedError as error:
-        raise HeadraceError(_cause(error)) from error
-    finally:
-        if owned:
-            ray.shutdown()
-        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            with StepDisplay(folder, recipe.steps):
+                trainer.fit()
+        except TrainingFailedError as error:
+            raise _cause(error, folder.path / "failure.log") from error
 
 
-def _cause(error: Exception) -> str:
-    """The first worker's own sentence inside a failure of Ray Train."""
-    failures = list(getattr(error, "worker_failures", {}).values())
-    lines = [line for line in str(failures[0] if failures else error).strip().splitlines() if line.strip()]
-    return f"training failed: {lines[-1].strip()}"
+def _cause(error: Exception, log: Path) -> HeadraceError:
+    """The sentence of what went wrong in a worker, and in `log` all that Ray Train says about it."""
+    log.write_text(str(error))
+    # The first failure of a worker makes those that wait for it fail, too: our own errors say most. (Ray wraps what a worker raised.)
+    failures = [getattr(failure, "_base_exc", failure) for failure in getattr(error, "worker_failures", {}).values()] or [error]
+    own = next((failure for failure in failures if isinstance(failure, HeadraceError)), None)
+    if own is not None:
+        return own
+    lines = str(failures[0]).strip().splitlines() or [""]
+    return HeadraceError(
+        f"training failed: {type(failures[0]).__name__}: {lines[0]} (details in {log}); the same command goes on from the last checkpoint"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 0 ok, 2 bad recipe, 1 anything else."""
-    parser = argparse.ArgumentParser(prog="trainer/run.py", description="Train a recipe on Ray Train, or go on with its run.")
+    parser = argparse.ArgumentParser(
+        prog="trainer/run.py", description="Train a recipe on Ray Train, or go on with its run from the newest sound checkpoint.",
+        epilog="example: ray job submit --working-dir . -- python trainer/run.py recipe.yaml --store /mnt/store",
+    )  # fmt: skip
     parser.add_argument("recipe", metavar="RECIPE.yaml")
-    parser.add_argument("--store")
+    parser.add_argument("--store", help="where versions and runs live; default HEADRACE_STORE, then ./headrace-store")
     parser.add_argument("--address", help="address of a Ray cluster; default RAY_ADDRESS, else a private Ray")
     parser.add_argument("--resume", action="store_true", help="refuse to start a new run")
+    parser.add_argument("--workers", type=int, help="workers to use instead of the recipe's number: the batches stay the same")
     options = parser.parse_args(arguments)
     try:
-        result = train(options.recipe, options.store, options.resume, options.address or os.environ.get("RAY_ADDRESS"))
+        address = options.address or os.environ.get("RAY_ADDRESS") or None
+        result = train(options.recipe, options.store, options.resume, address, HOOKS, options.workers)
     except HeadraceError as error:
         print(f"headrace: {error}", file=sys.stderr)
         return error.exit_code

@@ -48,23 +48,6 @@ def test_every_document_is_there_once_with_the_tokenizers_own_ids(folder):
     assert sum(sizes) == version.manifest["counts"]["tokens"] == sum(len(row["tokens"]) for row in rows(version))
 
 
-def test_the_order_of_the_input_changes_no_token_byte(folder):
-    """The same documents in another order of lines, with ids of their own: the same shards."""
-    lines = [json.dumps({"id": str(i), "text": f"document {i} says {'x' * (i % 7)}"}) for i in range(200)]
-    digests = []
-    for name, order in (("forward", lines), ("backward", lines[::-1])):
-        (folder / f"{name}.jsonl").write_text("\n".join(order) + "\n")
-        (folder / "order.yaml").write_text(
-            f"dataset: {name}\nversion: v1\nowner: o\ninputs: [{{name: n, format: jsonl, path: {name}.jsonl, id_field: id}}]\n"
-        )
-        run_pipeline(str(folder / "order.yaml"), str(folder / "store"), PlainLoop, quiet=True)
-        first = digests[0] if digests else None
-        tokenizer = f"{first.url}/tokenizer.json" if first else "train:300"
-        digests.append(tokenize(str(folder / "store"), [f"{name}@v1"], tokenizer, f"{name}_tokens", "v1"))
-    one, two = ([s["xxh3_128"] for s in version.manifest["shards"]] for version in digests)
-    assert one == two
-
-
 def test_a_repetition_is_the_same_version_and_training_repeats(folder):
     store = str(folder / "store")
     first = tokenize(store, ["one@v1"], "train:350", "again", "v1")
@@ -86,3 +69,41 @@ def test_many_shards_hold_the_same_documents_in_the_same_order(folder, monkeypat
 def test_a_tokenizer_that_is_none_is_refused(folder, tokenizer, says):
     with pytest.raises(ConfigError, match=says):
         tokenize(str(folder / "store"), ["one@v1"], tokenizer, "t", "v9")
+
+
+def numbered(folder, name: str, numbers) -> None:
+    """A documents version `name@v1` with a document for each number, in that order, with the number as its id."""
+    lines = [json.dumps({"id": str(i), "text": f"document {i} says {'x' * (i % 7)}"}) for i in numbers]
+    (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / f"{name}.yaml").write_text(
+        f"dataset: {name}\nversion: v1\nowner: o\ninputs: [{{name: n, format: jsonl, path: {name}.jsonl, id_field: id}}]\n"
+    )
+    run_pipeline(str(folder / f"{name}.yaml"), str(folder / "store"), PlainLoop, quiet=True)
+
+
+def test_a_trained_tokenizer_and_the_shards_do_not_depend_on_the_order_of_documents(folder):
+    numbered(folder, "up", range(200))
+    numbered(folder, "down", range(199, -1, -1))
+    made = [tokenize(str(folder / "store"), [f"{name}@v1"], "train:300", f"{name}_tokens", "v1", 0.1) for name in ("up", "down")]
+    stamps = [[entry["xxh3_128"] for entry in [*v.manifest["shards"], *v.manifest["files"]]] for v in made]
+    assert stamps[0] == stamps[1]
+
+
+def test_versions_may_be_named_in_any_order_but_share_no_document(folder):
+    store = str(folder / "store")
+    numbered(folder, "low", range(100))
+    numbered(folder, "high", range(100, 150))
+    numbered(folder, "over", range(90, 110))
+    one = tokenize(store, ["low@v1", "high@v1"], "train:300", "both", "v1")
+    other = tokenize(store, ["high@v1", "low@v1"], f"{one.url}/tokenizer.json", "other", "v1")
+    assert [s["xxh3_128"] for s in one.manifest["shards"]] == [s["xxh3_128"] for s in other.manifest["shards"]]
+    with pytest.raises(ConfigError, match=r"in more than one of the versions \(\d+ such here\)"):
+        tokenize(store, ["low@v1", "over@v1"], f"{one.url}/tokenizer.json", "twice", "v1")
+
+
+@pytest.mark.parametrize("most", [1, 40, 10**9])
+def test_how_much_is_encoded_at_once_changes_nothing(folder, monkeypatch, most):
+    store = str(folder / "store")
+    one = tokenize(store, ["one@v1"], "train:400", "whole", "v1")
+    monkeypatch.setattr(tokens, "_ENCODE_BYTES", most)
+    assert tokenize(store, ["one@v1"], f"{one.url}/tokenizer.json", f"parts{most}", "v1").manifest["shards"] == one.manifest["shards"]

@@ -30,7 +30,7 @@ def load(tmp_path, text: str) -> Outer:
     [
         ("name: a\ninner:\n  min_scor: 1\n", r'config.yaml, line 3: unknown key "min_scor" in inner: did you mean "min_score"\?'),
         ("name: a\nparts:\n- {}\n- {zzz: 1}\n", r'line 4: unknown key "zzz" in parts.1: valid keys: min_score, model'),
-        ("nam: a\n", r"line 1: "),
+        ("nam: a\n", r'line 1: unknown key "nam": did you mean "name"\?'),
         ("inner: {}\n", r'key "name" is missing'),
         ("name: a\ninner: {min_score: high}\n", r"line 2: inner.min_score: .*number"),
         ("name: a\nname: b\n", r'line 2: key "name" stands twice \(lines 1 and 2\)'),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,57 +30,63 @@ def metrics(folder: Path, name: str) -> list[dict]:
     return [{key: row[key] for key in ("step", "loss", "lr", "grad_norm", "tokens")} for row in rows]
 
 
-def command(path: str, store: Path) -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    arguments = [sys.executable, "-m", "ops.cli", "train", "run", path, "--store", str(store)]
-    return subprocess.Popen(
-        arguments, env=environment, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
+def start(arguments: list[str], cwd: Path) -> subprocess.Popen:
+    """A Python of its own process group."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [sys.executable, *arguments]
+    return subprocess.Popen(command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def kill_after(process: subprocess.Popen, recorded: Path, steps: int) -> None:
+    """Kills a run's process group with SIGKILL once so many steps are recorded."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None and (not recorded.exists() or recorded.read_bytes().count(b"\n") < steps):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert steps <= recorded.read_bytes().count(b"\n") < STEPS
+
+
+STEPS = 400
 
 
 @pytest.mark.ray
 @pytest.mark.timeout(400)
-def test_killed_runs_go_on_with_the_same_losses(folder):
+def test_killed_runs_go_on_with_the_same_losses_on_any_number_of_workers(folder, tmp_path):
+    """Killed on two workers, killed on one, ended by the script from another folder: the losses of one run that was left alone."""
     store = folder / "store"
-    whole = train(recipe(folder, "whole", steps=400, checkpoint={"every": 50, "keep": 2}), str(store))
+    settings = {"steps": STEPS, "checkpoint": {"every": 50, "keep": 2}, "eval": {"every": 100, "documents": 3}}
+    whole = train(recipe(folder, "whole", **settings), str(store))
     assert whole["last_loss"] < whole["first_loss"]
-    path = recipe(folder, "killed", steps=400, checkpoint={"every": 50, "keep": 2})
+    path = recipe(folder, "killed", **settings)
     recorded = store / ".runs" / "killed" / "metrics.jsonl"
-    for least in (70, 210):
-        process = command(path, store)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and (not recorded.exists() or len(recorded.read_bytes().splitlines()) < least):
-            time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        assert least <= len(recorded.read_bytes().splitlines()) < 400
-    process = command(path, store)
-    _, errors = process.communicate(timeout=200)
+    command = ["-m", "ops.cli", "train", "run", path, "--store", str(store)]
+    kill_after(start(command, PROJECT), recorded, 70)
+    kill_after(start([*command, "--workers", "1", "--resume"], PROJECT), recorded, 210)
+    process = start([str(PROJECT / "trainer" / "run.py"), path, "--store", str(store), "--resume"], tmp_path)
+    out, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors.decode()[-2000:]
     assert metrics(folder, "killed") == metrics(folder, "whole")
+    assert json.loads(out.splitlines()[-1])["last_loss"] == whole["last_loss"]
+    rows = [json.loads(line) for line in recorded.read_text().splitlines()]
+    assert [row["step"] for row in rows if "heldout_bits_per_byte" in row] == [99, 199, 299, 399]
+    attempt = (store / ".runs" / "killed" / "attempt").read_text()
+    assert train(path, str(store)) == {**whole, "run": "killed", "url": str(store / ".runs" / "killed")}
+    assert (store / ".runs" / "killed" / "attempt").read_text() == attempt  # a run that has ended is not started again
 
 
 @pytest.mark.ray
-def test_another_number_of_workers_has_the_same_batches_and_nearly_the_same_losses(folder):
-    train(recipe(folder, "pair"), str(folder / "store"))
-    train(recipe(folder, "single", workers=1), str(folder / "store"))
-    pair, single = ([row["loss"] for row in metrics(folder, name)] for name in ("pair", "single"))
-    assert pair == pytest.approx(single, abs=1e-5)
-
-
-def test_a_changed_recipe_is_refused_with_what_differs(folder):
-    run = folder / "store" / ".runs" / "kept"
-    run.mkdir(parents=True)
-    from mixtures.mixture import load_mixture
-    from trainer.recipe import load_recipe
-    from trainer.runs import describe_run
-
-    before = load_recipe(recipe(folder, "kept"))
-    described = describe_run(before, load_mixture(before.mixture, str(folder / "store")), str(folder / "store"))
-    (run / "run.json").write_text(json.dumps(described))
-    with pytest.raises(ConfigError, match=r"optimizer.lr: 0.01 -> 0.02"):
-        train(recipe(folder, "kept", optimizer={"lr": 0.02}), str(folder / "store"))
-    shutil.rmtree(run)
+@pytest.mark.timeout(200)
+def test_a_damaged_shard_ends_the_run_with_a_sentence_that_names_it(tmp_path):
+    store = world(tmp_path)
+    for path in (tmp_path / "store" / "one_tokens").glob("*/shards/*.parquet"):
+        data = path.read_bytes()
+        path.write_bytes(data[:2000] + bytes(200) + data[2200:])
+    process = start(["-m", "ops.cli", "train", "run", recipe(tmp_path, "damaged"), "--store", store], PROJECT)
+    _, errors = process.communicate(timeout=180)
+    last = errors.decode().splitlines()[-1]
+    assert process.returncode == 1 and last.startswith("headrace: ") and "part-00000.parquet cannot be read or is damaged" in last
+    assert "Traceback" not in errors.decode()
 
 
 def test_resume_of_nothing_is_refused(folder):

@@ -91,7 +91,9 @@ def test_a_cut_file_gives_its_whole_lines_and_one_entry_for_the_rest(tmp_path, c
     assert reasons(items) == {"truncated": 1} and isinstance(items[-1], Damaged)
 
 
-@given(lines=st.lists(st.sampled_from(LINES), max_size=20), unit=st.integers(1, 200), end=st.sampled_from([b"\n", b"\r\n"]), last=st.booleans())
+@given(
+    lines=st.lists(st.sampled_from(LINES), max_size=20), unit=st.integers(1, 200), end=st.sampled_from([b"\n", b"\r\n"]), last=st.booleans()
+)
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_cutting_a_line_file_changes_no_record(tmp_path_factory, lines, unit, end, last):
     folder = tmp_path_factory.mktemp("cut")
@@ -105,9 +107,15 @@ def warc(count: int, size: int = 300) -> list[bytes]:
     """WARC records as gzip members."""
     members = []
     for i in range(count):
-        http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + f"<p>page {i} </p>".encode() + bytes((i * 7 + j) % 251 for j in range(size))
+        http = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+            + f"<p>page {i} </p>".encode()
+            + bytes((i * 7 + j) % 251 for j in range(size))
+        )
         head = f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{i:032x}>\r\nWARC-Target-URI: http://x.example/{i}\r\n"
-        head += f"WARC-Date: 2024-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(http)}\r\n\r\n"
+        head += (
+            f"WARC-Date: 2024-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(http)}\r\n\r\n"
+        )
         members.append(gzip.compress(head.encode() + http + b"\r\n\r\n", mtime=0))
     return members
 
