@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from dataproc.documents import BASE_SIGNALS, BATCH_SCHEMA, SIGNAL_PREFIX, document_id, meta_json, shard_schema
+from dataproc.rules.signals import compute
 from dataproc.sources.base import Damaged, InputSpec, Record
 from dataproc.stages.base import Stage, Verdict, set_column, without_rows
 from dataproc.text_hash import content_hash
@@ -158,13 +159,8 @@ class StageChain:
     def finish(self, batch: pa.RecordBatch) -> pa.Table:
         """Survivors in flight -> `row`, `locator` and the columns of the shard schema: base signals and content hash added."""
         texts = batch.column("text").to_pylist()
-        base = {
-            "bytes": [float(len(t.encode())) for t in texts],
-            "characters": [float(len(t)) for t in texts],
-            "words": [float(len(t.split())) for t in texts],
-        }
-        for name in BASE_SIGNALS:
-            batch = set_column(batch, SIGNAL_PREFIX + name, pa.array(base[name], pa.float64()))
+        for name, values in compute(batch.column("text"), BASE_SIGNALS).items():
+            batch = set_column(batch, SIGNAL_PREFIX + name, values)
         batch = set_column(batch, "content_hash", pa.array([content_hash(t) for t in texts], pa.string()))
         arrays = [batch.column("row"), batch.column("locator")]
         for column in self.schema:

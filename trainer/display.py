@@ -40,7 +40,7 @@ class StepDisplay:
             f"rate {row['lr']:.2e}",
             f"gradient norm {row['grad_norm']:.2f}",
         ]
-        if self._first is None:
+        if self._first is None or done < self._first[0]:  # a run that was resumed does some steps again
             self._first = (done, now)
         elif done > self._first[0]:
             seconds = (now - self._first[1]) / (done - self._first[0])  # a step, with what lies between steps

@@ -1,242 +1,155 @@
-"""Signals: numbers computed from a text. Defined with worked examples in docs/signals.md; each function here is the definition.
+"""Signals: numbers computed from a text. Each is a formula over what the kernels count (dataproc/kernels/counts.py).
 
-A word is a maximal run of characters that are not white space. A line is a part between line feeds that is not blank, without the
-white space around it. A paragraph is a maximal run of lines without a blank line between them. Fractions of an empty text are 0.
+docs/signals.md defines every signal with a worked example. Fractions of nothing are 0.
 """
 
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-# Rae et al. 2021: at least two of these English words.
-STOP_WORDS = frozenset({"the", "be", "to", "of", "and", "that", "have", "with"})
-BULLETS = ("•", "‣", "▶", "◀", "◦", "■", "□", "▪", "▫", "–", "-", "*", "●", "○")
-ELLIPSES = ("...", "…")
-# Characters that end a sentence (Unicode property Sentence_Terminal, the ones in common use), and closing marks that may follow them.
-TERMINALS = frozenset(".!?。！？．؟۔।॥…‽⁇⁈⁉")
-CLOSERS = "\"'”’»）)]」』"
-SHORT_LINE_CHARACTERS = 30  # Penedo et al. 2024
-_SENTENCE_END = re.compile(rf"[.!?](?=[{re.escape(CLOSERS)}]*(?:\s|$))|[。！？।؟۔]")
-_BLANK_LINES = re.compile(r"\n\s*\n")
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+from dataproc.kernels.lists import STOP_WORDS, base_language
+
+if TYPE_CHECKING:
+    from dataproc.kernels.measure import Counts
+
+REPEATS, COMPRESSION, LANGUAGE = "repeats", "compression", "language"
+_SCRIPTS = ("latin", "cyrillic", "greek", "arabic", "hebrew", "devanagari", "bengali", "tamil", "thai", "han", "kana", "hangul", "other")
 
 
-class TextUnits:
-    """The units of one text, found once and shared by all signals."""
+@dataclass(frozen=True)
+class Signal:
+    """`formula`: from Counts to (rows,) float64. `most`: the largest value there can be; the least is always 0. `needs`: what must be
+    counted beside the walk; with LANGUAGE the signal is null for a language without stop words."""
 
-    def __init__(self, text: str):
-        self.text = text
-        self._ngrams: dict[int, np.ndarray] = {}
-
-    @functools.cached_property
-    def words(self) -> list[str]:
-        return self.text.split()
-
-    @functools.cached_property
-    def lengths(self) -> np.ndarray:
-        """(words,) int64: characters of each word."""
-        return np.fromiter(map(len, self.words), np.int64, len(self.words))
-
-    @functools.cached_property
-    def lines(self) -> list[str]:
-        return [line for line in map(str.strip, self.text.split("\n")) if line]
-
-    @functools.cached_property
-    def paragraphs(self) -> list[str]:
-        return [p for p in map(str.strip, _BLANK_LINES.split(self.text)) if p]
-
-    @functools.cached_property
-    def word_hashes(self) -> np.ndarray:
-        """(words,) uint64: equal for equal words, mixed so that sums of multiples of them stay apart."""
-        ids: dict[str, int] = {}
-        numbers = np.fromiter((ids.setdefault(word, len(ids) + 1) for word in self.words), np.uint64, len(self.words))
-        with np.errstate(over="ignore"):
-            x = numbers * _MULTIPLIER
-            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
-
-    def ngram_hashes(self, n: int) -> np.ndarray:
-        """(max(0, words - n + 1),) uint64: one hash for each word n-gram."""
-        if n not in self._ngrams:
-            self._ngrams[n] = self._hash_ngrams(n)
-        return self._ngrams[n]
-
-    def _hash_ngrams(self, n: int) -> np.ndarray:
-        count = len(self.words) - n + 1
-        total = np.zeros(max(0, count), np.uint64)
-        with np.errstate(over="ignore"):
-            for i in range(n if count > 0 else 0):
-                total = total * _MULTIPLIER + self.word_hashes[i : i + count]
-        return total
+    formula: Callable[[Counts], np.ndarray]
+    most: float = math.inf
+    needs: frozenset[str] = frozenset()
 
 
-def _fraction(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+def _count(name: str) -> Callable[[Counts], np.ndarray]:
+    return lambda counts: counts[name].astype(np.float64)
 
 
-def words(units: TextUnits) -> float:
-    return float(len(units.words))
+def _ratio(part: str | tuple[str, ...], whole: str, limit: float = math.inf) -> Callable[[Counts], np.ndarray]:
+    """Sum of the parts over the whole; 0 where the whole is 0."""
+    names = (part,) if isinstance(part, str) else part
+
+    def formula(counts: Counts) -> np.ndarray:
+        parts = sum(counts[name] for name in names).astype(np.float64)
+        whole_count = counts[whole].astype(np.float64)
+        return np.minimum(np.divide(parts, whole_count, out=np.zeros_like(parts), where=whole_count > 0), limit)
+
+    return formula
 
 
-def mean_word_length(units: TextUnits) -> float:
-    return _fraction(float(units.lengths.sum()), len(units.words))
+def _marks(name: str) -> Callable[[Counts], np.ndarray]:
+    """A share of the characters that are not white space."""
+
+    def formula(counts: Counts) -> np.ndarray:
+        parts, visible = counts[name].astype(np.float64), (counts["CHARACTERS"] - counts["SPACES"]).astype(np.float64)
+        return np.divide(parts, visible, out=np.zeros_like(parts), where=visible > 0)
+
+    return formula
 
 
-def hash_per_word(units: TextUnits) -> float:
-    return _fraction(units.text.count("#"), len(units.words))
-
-
-def ellipsis_per_word(units: TextUnits) -> float:
-    return _fraction(sum(units.text.count(mark) for mark in ELLIPSES), len(units.words))
-
-
-def bullet_line_fraction(units: TextUnits) -> float:
-    return _fraction(sum(line.startswith(BULLETS) for line in units.lines), len(units.lines))
-
-
-def ellipsis_line_fraction(units: TextUnits) -> float:
-    return _fraction(sum(line.endswith(ELLIPSES) for line in units.lines), len(units.lines))
-
-
-def alphabetic_word_fraction(units: TextUnits) -> float:
-    return _fraction(sum(any(map(str.isalpha, word)) for word in units.words), len(units.words))
-
-
-def stop_words(units: TextUnits) -> float:
-    """How many different of the eight stop words occur, in any case, punctuation around them left out."""
-    return float(len(STOP_WORDS & {word.lower().strip(".,;:!?\"'()[]{}“”‘’«»") for word in units.words}))
-
-
-def _duplicates(parts: list[str]) -> tuple[int, int]:
-    """(parts that occurred before in the text, their characters)."""
-    seen: set[str] = set()
-    count = characters = 0
-    for part in parts:
-        if part in seen:
-            count += 1
-            characters += len(part)
-        seen.add(part)
-    return count, characters
-
-
-def duplicate_line_fraction(units: TextUnits) -> float:
-    return _fraction(_duplicates(units.lines)[0], len(units.lines))
-
-
-def duplicate_line_character_fraction(units: TextUnits) -> float:
-    return _fraction(_duplicates(units.lines)[1], sum(map(len, units.lines)))
-
-
-def duplicate_paragraph_fraction(units: TextUnits) -> float:
-    return _fraction(_duplicates(units.paragraphs)[0], len(units.paragraphs))
-
-
-def duplicate_paragraph_character_fraction(units: TextUnits) -> float:
-    return _fraction(_duplicates(units.paragraphs)[1], sum(map(len, units.paragraphs)))
-
-
-def top_ngram_character_fraction(units: TextUnits, n: int) -> float:
-    """Characters in all occurrences of the most frequent n-gram (of equally frequent ones the longest), at most 1; 0 if none repeats."""
-    hashes = units.ngram_hashes(n)
-    if len(hashes) < 2:
-        return 0.0
-    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
-    most = counts.max()
-    if most < 2:
-        return 0.0
-    ends = np.cumsum(units.lengths)
-    starts = first[counts == most]
-    sizes = ends[starts + n - 1] - ends[starts] + units.lengths[starts]
-    return min(1.0, float(sizes.max() * most) / float(ends[-1]))
-
-
-def duplicate_ngram_character_fraction(units: TextUnits, n: int) -> float:
-    """Characters of words that lie in an n-gram that occurred earlier in the text, each word counted once."""
-    hashes = units.ngram_hashes(n)
-    if len(hashes) < 2:
-        return 0.0
-    _, first = np.unique(hashes, return_index=True)
-    if len(first) == len(hashes):
-        return 0.0
-    repeated = np.ones(len(hashes), bool)
-    repeated[first] = False
-    covered = np.zeros(len(units.words) + 1, np.int64)
-    covered[: len(hashes)] += repeated
-    covered[n : n + len(hashes)] -= repeated
-    inside = np.cumsum(covered[:-1]) > 0
-    return float(units.lengths[inside].sum()) / float(units.lengths.sum())
-
-
-def sentences(units: TextUnits) -> float:
-    """Sentence ends: a terminal mark before white space or the end of the text; ideographic marks anywhere."""
-    return float(len(_SENTENCE_END.findall(units.text)))
-
-
-def curly_brackets(units: TextUnits) -> float:
-    return float(units.text.count("{") + units.text.count("}"))
-
-
-def lorem_ipsum(units: TextUnits) -> float:
-    return float(units.text.lower().count("lorem ipsum"))
-
-
-def ends_with_terminal(line: str) -> bool:
-    """Whether a line ends a sentence, closing quotes and brackets after the mark allowed."""
-    return line.rstrip(CLOSERS)[-1:] in TERMINALS
-
-
-def terminal_line_fraction(units: TextUnits) -> float:
-    return _fraction(sum(map(ends_with_terminal, units.lines)), len(units.lines))
-
-
-def short_line_fraction(units: TextUnits) -> float:
-    return _fraction(sum(len(line) <= SHORT_LINE_CHARACTERS for line in units.lines), len(units.lines))
-
-
-def newlines_per_word(units: TextUnits) -> float:
-    return _fraction(units.text.count("\n"), len(units.words))
-
-
-def _ngram_signals() -> dict[str, Callable[[TextUnits], float]]:
-    made: dict[str, Callable[[TextUnits], float]] = {}
+def _made() -> dict[str, Signal]:
+    made = {
+        "bytes": Signal(_count("BYTES")),
+        "characters": Signal(_count("CHARACTERS")),
+        "words": Signal(_count("WORDS")),
+        "mean_word_length": Signal(_ratio("WORD_CHARACTERS", "WORDS")),
+        "median_word_length": Signal(lambda counts: counts["TWICE_MEDIAN_WORD"] / 2.0),
+        "longest_word": Signal(_count("LONGEST_WORD")),
+        "non_symbol_words": Signal(_count("NON_SYMBOL_WORDS")),
+        "mean_non_symbol_word_length": Signal(_ratio("NON_SYMBOL_WORD_CHARACTERS", "NON_SYMBOL_WORDS")),
+        "distinct_word_fraction": Signal(_ratio("DISTINCT_WORDS", "WORDS"), 1),
+        "word_entropy": Signal(lambda counts: counts.entropy),
+        "hash_per_word": Signal(_ratio("HASHES", "WORDS")),
+        "ellipsis_per_word": Signal(_ratio("ELLIPSES", "WORDS")),
+        "symbol_word_fraction": Signal(_ratio("SYMBOL_WORDS", "WORDS"), 1),
+        "url_per_word": Signal(_ratio("URLS", "WORDS")),
+        "alphabetic_word_fraction": Signal(_ratio("ALPHABETIC_WORDS", "WORDS"), 1),
+        "stop_words": Signal(_count("STOP_WORDS"), 8, frozenset({LANGUAGE})),
+        "stop_word_occurrences": Signal(_count("STOP_WORD_OCCURRENCES"), needs=frozenset({LANGUAGE})),
+        "stop_word_fraction": Signal(_ratio("STOP_WORD_OCCURRENCES", "WORDS"), 1, frozenset({LANGUAGE})),
+        "cased_stop_words": Signal(_count("CASED_STOP_WORDS"), 8, frozenset({LANGUAGE})),
+        "cased_stop_word_occurrences": Signal(_count("CASED_STOP_WORD_OCCURRENCES"), needs=frozenset({LANGUAGE})),
+        "bullet_line_fraction": Signal(_ratio("BULLET_LINES", "LINES"), 1),
+        "ascii_bullet_line_fraction": Signal(_ratio("ASCII_BULLET_LINES", "LINES"), 1),
+        "ellipsis_line_fraction": Signal(_ratio("ELLIPSIS_LINES", "LINES"), 1),
+        "ellipsis_character_line_fraction": Signal(_ratio("ELLIPSIS_CHARACTER_LINES", "LINES"), 1),
+        "terminal_line_fraction": Signal(_ratio("TERMINAL_LINES", "LINES"), 1),
+        "short_line_fraction": Signal(_ratio("SHORT_LINES", "LINES"), 1),
+        "newlines_per_word": Signal(_ratio("NEWLINES", "WORDS")),
+        "sentences": Signal(_count("SENTENCES")),
+        "curly_brackets": Signal(_count("CURLY_BRACKETS")),
+        "lorem_ipsum": Signal(_count("LOREM_IPSUM")),
+        "policy_phrases": Signal(_count("POLICY_PHRASES")),
+        "whitespace_fraction": Signal(_ratio("SPACES", "CHARACTERS"), 1),
+        "alphabetic_fraction": Signal(_marks("ALPHAS"), 1),
+        "digit_fraction": Signal(_marks("DIGITS"), 1),
+        "symbol_fraction": Signal(_marks("SYMBOLS"), 1),
+        "punctuation_fraction": Signal(_marks("PUNCTUATIONS"), 1),
+        "uppercase_fraction": Signal(_ratio("UPPERS", "ALPHAS", 1.0), 1),
+        "compression_ratio": Signal(_ratio("COMPRESSED", "BYTES"), 1, frozenset({COMPRESSION})),
+        "longest_repeat": Signal(_count("LONGEST_REPEAT"), needs=frozenset({REPEATS})),
+    }
+    for unit in ("LINE", "PARAGRAPH"):
+        for kind in ("DUPLICATE", "COPIED"):
+            name = f"{kind}_{unit}".lower()
+            made[f"{name}_fraction"] = Signal(_ratio(f"{kind}_{unit}S", f"{unit}S"), 1)
+            made[f"{name}_character_fraction"] = Signal(_ratio(f"{kind}_{unit}_CHARACTERS", f"{unit}_CHARACTERS"), 1)
+        made[f"duplicate_{unit.lower()}_character_fraction_datatrove"] = Signal(_ratio(f"DUPLICATE_{unit}_CHARACTERS", "CHARACTERS"), 1)
+    made["copied_line_character_fraction_dolma"] = Signal(_ratio("COPIED_LINE_CHARACTERS", "WORD_CHARACTERS"))
+    repeats = frozenset({REPEATS})
     for n in (2, 3, 4):
-        made[f"top_{n}gram_character_fraction"] = functools.partial(top_ngram_character_fraction, n=n)
+        made[f"top_{n}gram_character_fraction"] = Signal(_ratio(f"TOP_{n}", "WORD_CHARACTERS", 1.0), 1, repeats)
+        made[f"top_{n}gram_character_fraction_dolma"] = Signal(_ratio(f"TOP_{n}_DOLMA", "WORD_CHARACTERS"), needs=repeats)
+        made[f"top_{n}gram_character_fraction_datatrove"] = Signal(_ratio(f"TOP_{n}_DATATROVE", "CHARACTERS"), needs=repeats)
     for n in range(5, 11):
-        made[f"duplicate_{n}gram_character_fraction"] = functools.partial(duplicate_ngram_character_fraction, n=n)
+        made[f"duplicate_{n}gram_character_fraction"] = Signal(_ratio(f"DUPLICATE_{n}", "WORD_CHARACTERS"), 1, repeats)
+        made[f"duplicate_{n}gram_character_fraction_dclm"] = Signal(_ratio(f"DUPLICATE_{n}_DCLM", "WORD_CHARACTERS"), 1, repeats)
+        made[f"duplicate_{n}gram_character_fraction_datatrove"] = Signal(_ratio(f"DUPLICATE_{n}_DATATROVE", "CHARACTERS"), 1, repeats)
+        made[f"duplicate_{n}gram_character_fraction_dolma"] = Signal(_ratio(f"DUPLICATE_{n}_DOLMA", f"ALL_{n}_DOLMA"), 1, repeats)
+    for script in _SCRIPTS:
+        made[f"script_{script}_fraction"] = Signal(_ratio(f"SCRIPT_{script.upper()}", "ALPHAS"), 1)
     return made
 
 
-SIGNALS: dict[str, Callable[[TextUnits], float]] = {
-    function.__name__: function
-    for function in (
-        words,
-        mean_word_length,
-        hash_per_word,
-        ellipsis_per_word,
-        bullet_line_fraction,
-        ellipsis_line_fraction,
-        alphabetic_word_fraction,
-        stop_words,
-        duplicate_line_fraction,
-        duplicate_line_character_fraction,
-        duplicate_paragraph_fraction,
-        duplicate_paragraph_character_fraction,
-        sentences,
-        curly_brackets,
-        lorem_ipsum,
-        terminal_line_fraction,
-        short_line_fraction,
-        newlines_per_word,
-    )
-} | _ngram_signals()
+SIGNALS: dict[str, Signal] = _made()
 
 
-def compute(text: str, names: tuple[str, ...]) -> list[float]:
-    """The named signals of a text, in order."""
-    units = TextUnits(text)
-    return [SIGNALS[name](units) for name in names]
+@functools.cache
+def _measurer() -> Any:
+    """One for the process: its arrays are used again by every stage. (Workers run one batch at a time.)"""
+    from dataproc.kernels.measure import Measurer
+
+    return Measurer()
+
+
+def compute(
+    column: pa.Array | pa.ChunkedArray, names: Iterable[str], languages: list[str | None] | None = None
+) -> dict[str, pa.Array]:
+    """The named signals of a column of texts as float64 arrays, null where the text is null (or a signal has no meaning for the row's
+    language). languages: of each row, None where unknown; stop words are then English ones. Raises KeyError for an unknown name,
+    TypeError for a column that is not text, ValueError for invalid UTF-8."""
+    from dataproc.kernels import measure
+
+    wanted = {name: SIGNALS[name] for name in names}
+    needs = frozenset().union(*(signal.needs for signal in wanted.values()))
+    flags = (measure.REPEATS if REPEATS in needs else 0) | (measure.COMPRESSION if COMPRESSION in needs else 0)
+    counts = _measurer().count(column, languages, flags)
+    without = counts.null
+    if languages is not None:
+        without = without | np.array([language is not None and base_language(language) not in STOP_WORDS for language in languages], bool)
+    return {
+        name: pa.array(signal.formula(counts), pa.float64(), mask=without if LANGUAGE in signal.needs else counts.null)
+        for name, signal in wanted.items()
+    }

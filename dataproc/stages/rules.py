@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import pyarrow as pa
-from pydantic import model_validator
+import pyarrow.compute as pc
+from pydantic import AfterValidator, model_validator
 
 from dataproc.documents import SIGNAL_PREFIX
-from dataproc.rules.presets import select
-from dataproc.rules.signals import compute
-from dataproc.stages.base import Stage, StageResult, Verdict, set_column
-from store.strict_yaml import StrictModel
+from dataproc.rules.presets import EDIT_SIGNALS, Rule, select
+from dataproc.rules.signals import SIGNALS, compute
+from dataproc.stages.base import Stage, StageContext, StageResult, Verdict, set_column
+from store.strict_yaml import StrictModel, unknown_key
+
+ALL = "all"
+
+
+def _known_signal(name: str) -> str:
+    if name != ALL and name not in SIGNALS:
+        raise ValueError(unknown_key(name, [ALL, *SIGNALS]).replace("unknown key", "unknown signal").replace("valid keys", "signals"))
+    return name
 
 
 class RulesConfig(StrictModel):
-    """`use`: presets, in the order in which their rules are tried. `set`: thresholds by `preset.rule`."""
+    """`use`: presets, in the order in which their rules are tried. `set`: thresholds by `preset.rule`, null switches a rule off;
+    `by_language`: the same for documents of one language. `signals`: signals to keep beside those that the rules look at, or `all`."""
 
     use: tuple[str, ...] = ("gopher_quality", "gopher_repetition")
-    set: dict[str, float] = {}
+    set: dict[str, float | None] = {}
+    by_language: dict[str, dict[str, float | None]] = {}
+    signals: tuple[Annotated[str, AfterValidator(_known_signal)], ...] = ()
 
     @model_validator(mode="after")
     def _known(self) -> RulesConfig:
-        select(self.use, self.set)
+        select(self.use, self.set, self.by_language)
         return self
 
 
@@ -31,32 +44,54 @@ class Rules(Stage):
 
     name = "rules"
     Config = RulesConfig
+    inputs = ("text", "language")
 
     def __init__(self, config: RulesConfig):
         super().__init__(config)
-        self.rules = select(config.use, config.set)
-        self._signals = tuple(dict.fromkeys(rule.signal for rule in self.rules))
+        self.rules = select(config.use, config.set, config.by_language)
+        # What a line-editing stage has measured stands in the batch already.
+        wanted = [name for name in self.rules.signals() if name not in EDIT_SIGNALS]
+        self._signals = tuple(dict.fromkeys([*wanted, *(SIGNALS if ALL in config.signals else config.signals)]))
 
     def signals(self) -> tuple[str, ...]:
         return self._signals
 
     def thresholds(self) -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
-        for rule in self.rules:
-            found.setdefault(rule.signal, []).append({"rule": rule.name, "min": rule.least, "max": rule.most})
+        for rule in self.rules.rules:
+            if rule.least is not None or rule.most is not None:
+                found.setdefault(rule.signal, []).append({"rule": rule.name, "min": rule.least, "max": rule.most})
         return found
 
-    def process(self, batch):
-        table = [compute(text or "", self._signals) for text in batch.column("text").to_pylist()]
-        for position, name in enumerate(self._signals):
-            batch = set_column(batch, SIGNAL_PREFIX + name, pa.array([row[position] for row in table], pa.float64()))
-        verdicts = [v for row, values in enumerate(table) if (v := self._judge(row, dict(zip(self._signals, values, strict=True))))]
-        return StageResult(batch, verdicts)
+    def open(self, context: StageContext) -> None:
+        compute(pa.array([""]), self._signals)  # compiles the kernels, or finds them compiled, before the clock of a batch runs
 
-    def _judge(self, row: int, values: dict[str, float]) -> Verdict | None:
-        broken = [(rule, limit) for rule in self.rules if (limit := rule.broken(values[rule.signal])) is not None]
-        if not broken:
-            return None
-        rule, limit = broken[0]
-        also = [other.name for other, _ in broken[1:]]
-        return Verdict(row, rule.name, values[rule.signal], float(limit), {"also": also} if also else {})
+    def process(self, batch):
+        languages = batch.column("language").to_pylist()
+        columns = compute(pc.fill_null(batch.column("text"), ""), self._signals, languages)
+        for name, values in columns.items():
+            batch = set_column(batch, SIGNAL_PREFIX + name, values)
+        return StageResult(batch, judge(self.rules.of, languages, batch))
+
+
+def judge(rules_of: Any, languages: list[str | None], batch: pa.RecordBatch | pa.Table) -> list[Verdict]:
+    """A verdict for each row that breaks a rule, from the columns `signals.<name>`. rules_of: from a language to its rules."""
+    verdicts = []
+    groups: dict[str | None, list[int]] = {}
+    for row, language in enumerate(languages):
+        groups.setdefault(language, []).append(row)
+    for language, rows in groups.items():
+        chosen = np.array(rows)
+        broken: dict[int, list[tuple[Rule, float, float]]] = {}
+        for rule in rules_of(language):
+            values = batch.column(SIGNAL_PREFIX + rule.signal).to_numpy(zero_copy_only=False)[chosen]  # null as NaN, which breaks nothing
+            below = values < rule.least if rule.least is not None else np.zeros(len(chosen), bool)
+            above = values > rule.most if rule.most is not None else np.zeros(len(chosen), bool)
+            for place in np.flatnonzero(below | above):
+                limit = rule.least if below[place] else rule.most
+                broken.setdefault(int(chosen[place]), []).append((rule, float(values[place]), float(limit)))
+        for row, found in broken.items():
+            rule, value, limit = found[0]
+            also = [other.name for other, _, _ in found[1:]]
+            verdicts.append(Verdict(row, rule.name, value, limit, {"also": also} if also else {}))
+    return sorted(verdicts, key=lambda verdict: verdict.row)

@@ -1,0 +1,105 @@
+"""Compiling of kernels: without the interpreter's lock, kept on the disk, once on a machine.
+
+Numba keeps compiled code by the time stamp of the file that holds a function, and does not see that a constant or a kernel of another
+file has changed. So the folder it is kept in is named by a digest of all kernel sources and of what compiles them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import njit
+
+CACHE_VARIABLE = "HEADRACE_CACHE_DIR"
+_LEAST_FREE_BYTES = 64_000_000
+
+
+def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
+    """Decorates a function as a kernel. `inline`: its body becomes part of every caller's, for what stands in innermost loops."""
+    if function is None:
+        return lambda f: kernel(f, inline=inline)
+    options = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
+    folder = cache_folder()
+    if inline or folder is None:
+        return njit(function, forceinline=inline, **options)
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)
+    try:
+        made = njit(function, cache=True, **options)
+    except RuntimeError:  # the folder has gone or is full: compile in memory
+        return njit(function, **options)
+    finally:
+        numba.config.CACHE_DIR = before
+    made._cache.save_overload = _forgiving(made._cache.save_overload)
+    return made
+
+
+def _forgiving(save: Callable[..., None]) -> Callable[..., None]:
+    """A disk that is full costs the cache and nothing else: the kernel is compiled and runs."""
+
+    def saved(*arguments: Any) -> None:
+        with contextlib.suppress(OSError):
+            save(*arguments)
+
+    return saved
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Where compiled kernels are kept: under HEADRACE_CACHE_DIR, else the user's cache folder, else the temporary folder; None when
+    none of them can be written by us alone."""
+    named = os.environ.get(CACHE_VARIABLE)
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    places = [Path(named)] if named else [home / "headrace", Path(tempfile.gettempdir()) / f"headrace-{os.getuid()}"]
+    return next((place / "kernels" / _digest() for place in places if _usable(place / "kernels" / _digest())), None)
+
+
+def _digest() -> str:
+    """Of the kernels' sources and of what compiles them: Python, numba, the Unicode tables."""
+    h = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        h.update(source.read_bytes())
+    h.update(f"{sys.version_info[:3]} {numba.__version__}".encode())
+    return h.hexdigest()[:16]
+
+
+def _usable(folder: Path) -> bool:
+    """Whether a folder is there or can be made, is ours alone (what lies in it is run), can be written, and has room."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return False
+        tempfile.TemporaryFile(dir=folder).close()
+        return shutil.disk_usage(folder).free >= _LEAST_FREE_BYTES
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def compiled_once() -> Iterator[None]:
+    """Inside, one process of a machine at a time: the first compiles, the others then find its work in the cache."""
+    folder = cache_folder()
+    if folder is None:
+        yield
+        return
+    try:
+        lock = open(folder / "lock", "w")
+    except OSError:
+        yield
+        return
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,123 @@
+"""What kernels work with besides the text: constant tables, and arrays that are used again for every document."""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+from dataclasses import dataclass
+
+import numpy as np
+
+from dataproc.kernels import unicode
+from dataproc.kernels.lists import LOREM_IPSUM, POLICY_PHRASES, STOP_WORDS
+
+# Codes that a kernel returns for a document.
+OK, INVALID, WORDS_FULL, GROUPS_FULL, LINES_FULL, PARAGRAPHS_FULL = range(6)
+
+# Class bits of bytes, beside those of characters in unicode.py.
+SPECIAL = 8192  # an ASCII character that the walk looks at: . # { } : and the j of javascript
+NONASCII = 16384
+STOP_SLOTS = 64
+_SPECIALS = ".#{}:jJ"
+PHRASES = (LOREM_IPSUM, *POLICY_PHRASES)
+LOREM = 0  # its place in PHRASES
+
+Tables = namedtuple(
+    "Tables",
+    "ascii fields stage classes scripts lowers phrases phrase_lengths phrase_anchors phrase_pairs stop_keys stop_numbers stop_longest stop_letters",
+)
+Scratch = namedtuple(
+    "Scratch",
+    "ids at ends histogram keys first counts marks table line_keys line_counts line_table "
+    "paragraph_keys paragraph_counts paragraph_table buffer bases matches",
+)
+
+
+@functools.cache
+def languages() -> tuple[str, ...]:
+    """The languages with stop words. The number of a language in the tables is its place here; the one after the last has none."""
+    return tuple(STOP_WORDS)
+
+
+@functools.cache
+def tables() -> Tables:
+    """The constant tables, made once in a process."""
+    stage, classes, scripts, lowers = unicode.tables()
+    ascii_classes = np.full(256, NONASCII, np.uint16)
+    ascii_classes[:128] = [unicode.code_class(chr(code)) for code in range(128)]
+    for character in _SPECIALS:
+        ascii_classes[ord(character)] |= SPECIAL
+    places = {unicode.ALPHA: 0, unicode.UPPER: 12, unicode.DIGIT: 24, unicode.SYMBOL: 36, unicode.PUNCTUATION: 48}
+    fields = np.array([sum(1 << place for bit, place in places.items() if c & bit and not c & NONASCII) for c in map(int, ascii_classes)], np.uint64)
+    return Tables(ascii_classes, fields, stage, classes, scripts, lowers, *_phrases(), *_stop_words())
+
+
+def _phrases() -> tuple[np.ndarray, ...]:
+    spelled = np.zeros((len(PHRASES), max(map(len, PHRASES))), np.uint8)
+    anchors = np.zeros(len(PHRASES), np.int64)
+    pairs = np.zeros(32, np.uint32)
+    for row, phrase in enumerate(PHRASES):
+        spelled[row, : len(phrase)] = list(phrase.encode())
+        anchors[row] = max(phrase.find(" "), 0)
+        if anchors[row]:
+            before, after = ord(phrase[anchors[row] - 1]) & 31, ord(phrase[anchors[row] + 1]) & 31
+            pairs[before] |= np.uint32(1 << after)
+    return spelled, np.array([len(p) for p in PHRASES], np.int64), anchors, pairs
+
+
+def _stop_words() -> tuple[np.ndarray, ...]:
+    from dataproc.kernels.primitives import hash_span
+
+    keys = np.zeros((len(STOP_WORDS) + 1, STOP_SLOTS), np.uint64)
+    numbers = np.full((len(STOP_WORDS) + 1, STOP_SLOTS), -1, np.int8)
+    longest = np.zeros(len(STOP_WORDS) + 1, np.int64)
+    letters = np.zeros(len(STOP_WORDS) + 1, np.uint32)  # the low five bits of their first bytes
+    for row, words in enumerate(STOP_WORDS.values()):
+        for number, word in enumerate(words):
+            spelled = np.frombuffer(word.encode(), np.uint8)
+            key = int(hash_span(spelled, 0, len(spelled)))
+            slot = key >> (64 - 6)
+            while numbers[row, slot] >= 0:
+                slot = (slot + 1) % STOP_SLOTS
+            keys[row, slot], numbers[row, slot] = key, number
+            longest[row] = max(longest[row], len(spelled))
+            letters[row] |= np.uint32(1 << (int(spelled[0]) & 31))
+    return keys, numbers, longest, letters
+
+
+@dataclass
+class Sizes:
+    """Capacities: words of a document, groups (distinct words or n-grams), distinct lines and paragraphs."""
+
+    words: int = 1 << 19
+    groups: int = 1 << 18
+    lines: int = 1 << 14
+    paragraphs: int = 1 << 14
+
+
+def make_scratch(sizes: Sizes) -> Scratch:
+    """Arrays of these capacities. Tables have two slots or more for each group."""
+
+    def table(count: int) -> np.ndarray:
+        return np.zeros(1 << max(11, (2 * count - 1).bit_length()), np.uint32)
+
+    return Scratch(
+        ids=np.empty(sizes.words, np.uint32),
+        at=np.empty(sizes.words, np.uint32),
+        ends=np.zeros(sizes.words + 1, np.uint32),
+        histogram=np.zeros(256, np.int64),
+        keys=np.empty(sizes.groups, np.uint64),
+        first=np.empty(sizes.groups, np.uint32),
+        counts=np.empty(sizes.groups, np.uint32),
+        marks=np.empty(sizes.groups, np.uint8),
+        table=table(sizes.groups),
+        line_keys=np.empty(sizes.lines, np.uint64),
+        line_counts=np.empty(sizes.lines, np.uint32),
+        line_table=table(sizes.lines),
+        paragraph_keys=np.empty(sizes.paragraphs, np.uint64),
+        paragraph_counts=np.empty(sizes.paragraphs, np.uint32),
+        paragraph_table=table(sizes.paragraphs),
+        buffer=np.empty(256, np.uint8),
+        bases=np.ones(3, np.int64),
+        matches=np.zeros(1 << 13, np.int64),
+    )

@@ -1,0 +1,469 @@
+"""The walk: one decode loop over a document that finds its words, lines and paragraphs, and counts everything that needs no look at
+other places. It leaves the words as numbers (equal words, equal numbers) and lengths: n-gram counts are made from those."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dataproc.kernels.compiling import kernel
+from dataproc.kernels.counts import Count
+from dataproc.kernels.lists import SHORT_LINE_CHARACTERS
+from dataproc.kernels.primitives import decode, encode, grow, hash_lowered, hash_span, intern
+from dataproc.kernels.scratch import (
+    GROUPS_FULL,
+    INVALID,
+    LINES_FULL,
+    LOREM,
+    NONASCII,
+    OK,
+    PARAGRAPHS_FULL,
+    SPECIAL,
+    STOP_SLOTS,
+    WORDS_FULL,
+)
+from dataproc.kernels.unicode import (
+    ALPHA,
+    BULLET,
+    CLOSER,
+    DIGIT,
+    IDEOGRAPHIC_END,
+    MARK,
+    PLAIN,
+    SPACE,
+    STRIP,
+    TERMINAL,
+    UNSPACED,
+)
+
+_FIRST_BITS = 10  # slots of an interning table for a new document
+_FIELD = np.uint64(0xFFF)  # character classes are summed in five fields of 12 bits
+_STOPPERS = np.uint16(SPACE | SPECIAL | NONASCII)
+_FLUSH = 4000  # characters after which the fields might overflow
+
+
+@kernel(inline=True)
+def class_of(stage, classes, code):
+    """Class bits of a code point."""
+    return classes[(np.int64(stage[code >> 8]) << 8) | (code & 255)]
+
+
+@kernel(inline=True)
+def _fields(c):
+    """The class bits of a character as one in each of its fields."""
+    c = np.uint64(c)
+    one = np.uint64(1)
+    return (
+        ((c >> np.uint64(1)) & one)
+        | (((c >> np.uint64(3)) & one) << np.uint64(12))
+        | (((c >> np.uint64(2)) & one) << np.uint64(24))
+        | (((c >> np.uint64(4)) & one) << np.uint64(36))
+        | (((c >> np.uint64(5)) & one) << np.uint64(48))
+    )
+
+
+@kernel
+def _flush(fields, out):
+    out[Count.ALPHAS] += np.int64(fields & _FIELD)
+    out[Count.UPPERS] += np.int64((fields >> np.uint64(12)) & _FIELD)
+    out[Count.DIGITS] += np.int64((fields >> np.uint64(24)) & _FIELD)
+    out[Count.SYMBOLS] += np.int64((fields >> np.uint64(36)) & _FIELD)
+    out[Count.PUNCTUATIONS] += np.int64((fields >> np.uint64(48)) & _FIELD)
+
+
+@kernel
+def previous(data, start, i):
+    """Start of the character that ends before byte i, in valid UTF-8."""
+    i -= 1
+    while i > start and data[i] & 0xC0 == 0x80:
+        i -= 1
+    return i
+
+
+@kernel(inline=True)
+def code_at(data, i, end):
+    """The code point at byte i of valid UTF-8."""
+    b = np.int64(data[i])
+    if b < 128:
+        return b
+    return decode(data, i, end)[0]
+
+
+@kernel
+def last_unclosed(data, stage, classes, start, end):
+    """Class bits (with NONASCII) of the last character of data[start:end] that is no closing mark; 0 when all are."""
+    i = end
+    while i > start:
+        at = previous(data, start, i)
+        c = class_of(stage, classes, code_at(data, at, end))
+        if not c & CLOSER:
+            return c | (np.uint16(0) if data[at] < 128 else np.uint16(NONASCII))
+        i = at
+    return np.uint16(0)
+
+
+@kernel(inline=True)
+def _matches(data, i, end, phrases, p, length):
+    """Whether data[i:i+length], A to Z in lower case, is phrase p."""
+    if i + length > end:
+        return False
+    for k in range(length):
+        b = data[i + k]
+        if 65 <= b <= 90:
+            b |= 32
+        if b != phrases[p, k]:
+            return False
+    return True
+
+
+@kernel
+def phrase_at(data, start, end, i, phrases, lengths, anchors, out):
+    """Counts the phrases whose anchor (their first space, or the j of javascript) is at byte i."""
+    for p in range(len(lengths)):
+        at = i - anchors[p]
+        if at >= start and _matches(data, at, end, phrases, p, lengths[p]):
+            if p == LOREM:
+                out[Count.LOREM_IPSUM] += 1
+            else:
+                out[Count.POLICY_PHRASES] += 1
+
+
+@kernel
+def _is_url(data, start, end, colon):
+    """Whether http or https stands before a colon and // after it."""
+    if colon + 2 >= end or data[colon + 1] != 47 or data[colon + 2] != 47:
+        return False
+    at = colon - 1
+    if at >= start and data[at] | 32 == 115:
+        at -= 1
+    return at - 3 >= start and data[at - 3] | 32 == 104 and data[at - 2] | 32 == 116 and data[at - 1] | 32 == 116 and data[at] | 32 == 112
+
+
+@kernel
+def _is_www(data, start, end):
+    return end - start > 4 and data[start] | 32 == 119 and data[start + 1] | 32 == 119 and data[start + 2] | 32 == 119 and data[start + 3] == 46
+
+
+@kernel(inline=True)
+def stop_number(keys, numbers, key):
+    """The place of a key among a language's stop words, or -1. keys, numbers: (STOP_SLOTS,)."""
+    slot = np.int64(key >> np.uint64(64 - 6))
+    while numbers[slot] >= 0 and keys[slot] != key:
+        slot = (slot + 1) % STOP_SLOTS
+    return np.int64(numbers[slot])
+
+
+@kernel
+def _stop_word(data, start, end, stage, classes, lowers, keys, numbers, longest, buffer):
+    """The place of a word (in lower case, marks around it left out) among a language's stop words, or -1."""
+    while start < end:
+        b = np.int64(data[start])
+        code, size = (b, 1) if b < 128 else decode(data, start, end)
+        if not class_of(stage, classes, code) & STRIP:
+            break
+        start += size
+    while end > start:
+        at = previous(data, start, end)
+        if not class_of(stage, classes, code_at(data, at, end)) & STRIP:
+            break
+        end = at
+    if end == start or end - start > 2 * longest:
+        return np.int64(-1)
+    size = 0
+    i = start
+    while i < end:
+        b = np.int64(data[i])
+        code, width = (b, 1) if b < 128 else decode(data, i, end)
+        code += lowers[(np.int64(stage[code >> 8]) << 8) | (code & 255)]
+        size = encode(code, buffer, size)
+        i += width
+    return stop_number(keys, numbers, hash_span(buffer, 0, size))
+
+
+@kernel(inline=True)
+def _count_copy(number, count, counts, characters, out, total, duplicates, copies):
+    """Books one line or paragraph under its number. Three columns each: count, then characters."""
+    out[total] += 1
+    out[total + 1] += characters
+    if number == count:
+        counts[number] = 1
+        return count + 1
+    out[duplicates] += 1
+    out[duplicates + 1] += characters
+    again = 2 if counts[number] == 1 else 1
+    counts[number] += np.uint32(1)
+    out[copies] += again
+    out[copies + 1] += again * characters
+    return count
+
+
+@kernel
+def walk(data, start, end, t, x, language, out):
+    """Counts one document, data[start:end], into out (COUNTS,) int64, and leaves word numbers in ids, their lengths in lengths and
+    their counts in counts. Returns a code of scratch.py: OK, INVALID UTF-8, or what was too small."""
+    # Taken out of their tuples once: each access costs a reference count.
+    ascii, field_table, stage, classes, scripts, lowers = t.ascii, t.fields, t.stage, t.classes, t.scripts, t.lowers
+    phrases, phrase_lengths, phrase_anchors, pairs = t.phrases, t.phrase_lengths, t.phrase_anchors, t.phrase_pairs
+    row_keys, row_numbers = t.stop_keys[language], t.stop_numbers[language]
+    stop_longest, stop_letters = t.stop_longest[language], t.stop_letters[language]
+    ids, ends, histogram, buffer, bases = x.ids, x.ends, x.histogram, x.buffer, x.bases
+    keys, counts, table = x.keys, x.counts, x.table
+    line_keys, line_counts, line_table = x.line_keys, x.line_counts, x.line_table
+    paragraph_keys, paragraph_counts, paragraph_table = x.paragraph_keys, x.paragraph_counts, x.paragraph_table
+    out[Count.BYTES] = end - start
+    i = start
+    extra = np.int64(0)  # bytes so far that are no character of their own
+    words = np.int64(0)
+    distinct = np.int64(0)
+    bits = np.int64(_FIRST_BITS)
+    base = bases[0]
+    line_number = np.int64(0)  # distinct lines
+    line_bits = np.int64(_FIRST_BITS)
+    line_base = bases[1]
+    paragraph_number = np.int64(0)
+    paragraph_bits = np.int64(_FIRST_BITS)
+    paragraph_base = bases[2]
+    line_start = np.int64(-1)
+    line_first = np.int64(0)  # characters before it
+    line_end = np.int64(0)
+    line_last = np.int64(0)
+    paragraph_start = np.int64(-1)
+    paragraph_first = np.int64(0)
+    paragraph_end = np.int64(0)
+    paragraph_last = np.int64(0)
+    fields = np.uint64(0)
+    flushed = start
+    spaces = np.int64(0)
+    newlines = np.int64(0)
+    stops = np.int64(0)
+    cased = np.int64(0)
+    dots = np.int64(0)
+    last_dot = np.int64(-2)
+    word_characters = np.int64(0)
+    longest_word = np.int64(0)
+    histogram[:] = 0
+    while True:
+        # White space. The end of the text ends a line as a line feed does.
+        while True:
+            ended = i >= end
+            if ended:
+                feed = True
+            else:
+                b = np.int64(data[i])
+                if b < 128:
+                    if not ascii[b] & SPACE:
+                        break
+                    feed = b == 10
+                    if b == 32:
+                        if i > start and i + 1 < end and (pairs[data[i - 1] & 31] >> np.uint32(data[i + 1] & 31)) & np.uint32(1):
+                            phrase_at(data, start, end, i, phrases, phrase_lengths, phrase_anchors, out)
+                    spaces += 1
+                    i += 1
+                else:
+                    code, size = decode(data, i, end)
+                    if size == 0:
+                        return INVALID
+                    if not class_of(stage, classes, code) & SPACE:
+                        break
+                    feed = False
+                    spaces += 1
+                    extra += size - 1
+                    i += size
+            if feed:
+                blank = line_start < 0
+                if not ended:
+                    newlines += 1
+                if not blank:
+                    if line_number >= len(line_keys) or 2 * line_number >= len(line_table):
+                        return LINES_FULL
+                    if 2 * line_number > np.int64(1) << line_bits:
+                        line_bits, line_base = grow(line_table, line_bits, line_base, line_keys, line_number)
+                    size = line_last - line_first
+                    number = intern(line_table, line_bits, line_base, hash_span(data, line_start, line_end), line_keys, line_number)
+                    line_number = _count_copy(
+                        number, line_number, line_counts, size, out, Count.LINES, Count.DUPLICATE_LINES, Count.COPIED_LINES
+                    )
+                    out[Count.SHORT_LINES] += size <= SHORT_LINE_CHARACTERS
+                    first = code_at(data, line_start, line_end)
+                    out[Count.BULLET_LINES] += (class_of(stage, classes, first) & BULLET) != 0
+                    out[Count.ASCII_BULLET_LINES] += first == 45 or first == 42
+                    at = previous(data, line_start, line_end)
+                    last = code_at(data, at, line_end)
+                    out[Count.ELLIPSIS_CHARACTER_LINES] += last == 0x2026
+                    out[Count.ELLIPSIS_LINES] += last == 0x2026 or (
+                        line_end - line_start >= 3 and last == 46 and data[line_end - 2] == 46 and data[line_end - 3] == 46
+                    )
+                    out[Count.TERMINAL_LINES] += (last_unclosed(data, stage, classes, line_start, line_end) & TERMINAL) != 0
+                    if paragraph_start < 0:
+                        paragraph_start = line_start
+                        paragraph_first = line_first
+                    paragraph_end = line_end
+                    paragraph_last = line_last
+                    line_start = -1
+                if (blank or ended) and paragraph_start >= 0:
+                    if paragraph_number >= len(paragraph_keys) or 2 * paragraph_number >= len(paragraph_table):
+                        return PARAGRAPHS_FULL
+                    if 2 * paragraph_number > np.int64(1) << paragraph_bits:
+                        paragraph_bits, paragraph_base = grow(
+                            paragraph_table, paragraph_bits, paragraph_base, paragraph_keys, paragraph_number
+                        )
+                    key = hash_span(data, paragraph_start, paragraph_end)
+                    number = intern(paragraph_table, paragraph_bits, paragraph_base, key, paragraph_keys, paragraph_number)
+                    paragraph_number = _count_copy(
+                        number, paragraph_number, paragraph_counts, paragraph_last - paragraph_first, out,
+                        Count.PARAGRAPHS, Count.DUPLICATE_PARAGRAPHS, Count.COPIED_PARAGRAPHS,
+                    )  # fmt: skip
+                    paragraph_start = -1
+            if ended:
+                break
+        if i >= end:
+            break
+        # A word. White space ends it, and so does a letter of a script without spaces (which then begins one of its own).
+        word = i
+        extra_before = extra
+        union = np.uint16(0)
+        alone = False
+        while i < end:
+            if i - flushed >= _FLUSH:
+                _flush(fields, out)
+                fields = np.uint64(0)
+                flushed = i
+            if not alone:
+                # The common case in the fewest steps: letters, digits and most marks of ASCII.
+                limit = min(end, flushed + _FLUSH)
+                while i < limit:
+                    b = np.int64(data[i])
+                    c = ascii[b]
+                    if c & _STOPPERS:
+                        break
+                    union |= c
+                    fields += field_table[b]
+                    i += 1
+                if i >= limit:
+                    continue
+            b = np.int64(data[i])
+            c = ascii[b]
+            if c & SPACE:
+                break
+            if c & NONASCII:
+                code, size = decode(data, i, end)
+                if size == 0:
+                    return INVALID
+                c = class_of(stage, classes, code)
+                if c & SPACE:
+                    break
+                if c & UNSPACED:
+                    if i > word:
+                        break
+                    alone = True
+                elif alone and c & (ALPHA | DIGIT) and not c & MARK:
+                    break
+                union |= c | np.uint16(NONASCII)
+                fields += _fields(c)
+                if c & ALPHA:
+                    out[Count.SCRIPT_LATIN + scripts[(np.int64(stage[code >> 8]) << 8) | (code & 255)]] += 1
+                if c & IDEOGRAPHIC_END:
+                    out[Count.SENTENCES] += 1
+                if code == 0x2026:
+                    out[Count.ELLIPSES] += 1
+                    union |= np.uint16(SPECIAL)
+                extra += size - 1
+                i += size
+                continue
+            if alone and c & (ALPHA | DIGIT):
+                break
+            union |= c & np.uint16(0xFFFF - SPECIAL)
+            fields += field_table[b]
+            if c & SPECIAL:
+                if b == 46:
+                    dots = dots + 1 if last_dot == i - 1 else 1
+                    last_dot = i
+                    if dots == 3:
+                        out[Count.ELLIPSES] += 1
+                        dots = 0
+                        last_dot = -2
+                elif b == 35:
+                    out[Count.HASHES] += 1
+                    union |= np.uint16(SPECIAL)
+                elif b == 123 or b == 125:
+                    out[Count.CURLY_BRACKETS] += 1
+                elif b == 58:
+                    out[Count.URLS] += _is_url(data, start, end, i)
+                else:
+                    phrase_at(data, start, end, i, phrases, phrase_lengths, phrase_anchors, out)
+            i += 1
+        length = (i - word) - (extra - extra_before)
+        if line_start < 0:
+            line_start = word
+            line_first = (word - start) - extra_before
+        line_end = i
+        line_last = (i - start) - extra
+        if words >= len(ids):
+            return WORDS_FULL
+        if distinct >= len(keys) or 2 * distinct >= len(table):
+            return GROUPS_FULL
+        if 2 * distinct > np.int64(1) << bits:
+            bits, base = grow(table, bits, base, keys, distinct)
+        key = hash_span(data, word, i)
+        number = intern(table, bits, base, key, keys, distinct)
+        if number == distinct:
+            counts[number] = 1
+            distinct += 1
+        else:
+            counts[number] += np.uint32(1)
+        ids[words] = np.uint32(number)
+        histogram[min(length, len(histogram) - 1)] += 1
+        words += 1
+        word_characters += length
+        ends[words] = np.uint32(word_characters)
+        longest_word = max(longest_word, length)
+        out[Count.ALPHABETIC_WORDS] += (union & ALPHA) != 0
+        out[Count.NON_SYMBOL_WORDS] += (union & PLAIN) != 0
+        out[Count.NON_SYMBOL_WORD_CHARACTERS] += length if union & PLAIN else 0
+        out[Count.SYMBOL_WORDS] += (union & SPECIAL) != 0
+        last = ascii[data[i - 1]]
+        if last & (TERMINAL | CLOSER | NONASCII) and (i >= end or class_of(stage, classes, code_at(data, i, end)) & SPACE):
+            # A sentence ends with a mark of ASCII, closing marks after it, then white space or the end.
+            if not last & TERMINAL:
+                last = last_unclosed(data, stage, classes, word, i)
+            out[Count.SENTENCES] += last & (TERMINAL | NONASCII) == TERMINAL
+        if data[word] | 32 == 119:
+            out[Count.URLS] += _is_www(data, word, i)
+        found = np.int64(-1)
+        if union & NONASCII:
+            found = _stop_word(data, word, i, stage, classes, lowers, row_keys, row_numbers, stop_longest, buffer)
+        else:
+            first = word
+            after = i
+            if union & STRIP:
+                while first < after and ascii[data[first]] & STRIP:
+                    first += 1
+                while after > first and ascii[data[after - 1]] & STRIP:
+                    after -= 1
+            if 0 < after - first <= stop_longest and (stop_letters >> np.uint32(data[first] & 31)) & np.uint32(1):
+                found = stop_number(row_keys, row_numbers, hash_lowered(data, first, after))
+        if found >= 0:
+            stops |= np.int64(1) << found
+            out[Count.STOP_WORD_OCCURRENCES] += 1
+            # As it is written: only a word in which nothing was stripped or lowered has the same key.
+            if stop_number(row_keys, row_numbers, key) == found:
+                cased |= np.int64(1) << found
+                out[Count.CASED_STOP_WORD_OCCURRENCES] += 1
+    _flush(fields, out)
+    latin = out[Count.ALPHAS]
+    for script in range(Count.SCRIPT_LATIN, Count.SCRIPT_OTHER + 1):
+        latin -= out[script]
+    out[Count.SCRIPT_LATIN] += latin  # those in ASCII were not booked one by one
+    out[Count.CHARACTERS] = (end - start) - extra
+    out[Count.SPACES] = spaces
+    out[Count.NEWLINES] = newlines
+    out[Count.WORDS] = words
+    out[Count.WORD_CHARACTERS] = word_characters
+    out[Count.LONGEST_WORD] = longest_word
+    out[Count.DISTINCT_WORDS] = distinct
+    for k in range(16):
+        out[Count.STOP_WORDS] += (stops >> k) & 1
+        out[Count.CASED_STOP_WORDS] += (cased >> k) & 1
+    bases[0] = base + distinct
+    bases[1] = line_base + line_number
+    bases[2] = paragraph_base + paragraph_number
+    return OK
