@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Literal
 
 import ftfy
 import pyarrow as pa
+from ftfy.chardata import CONTROL_CHARS, LIGATURES
 
 from dataproc.stages.base import Stage, StageContext, StageResult, Verdict, set_column
 from dataproc.stages.lines import edit_lines
@@ -15,8 +17,14 @@ from store.strict_yaml import StrictModel
 # Mends mojibake, HTML entities, broken surrogates and terminal escapes. Quotation marks stay as they were written, and so do
 # full-width forms, which are the ordinary punctuation of Chinese and Japanese.
 _FTFY = ftfy.TextFixerConfig(uncurl_quotes=False, fix_character_width=False, explain=False)
-# ASCII text without entities, escapes or control characters is what ftfy would return, so it is not asked.
-_FTFY_MAY_CHANGE = re.compile(r"[&\x00-\x08\x0b-\x1f\x7f]")
+_FTFY_HTML = _FTFY._replace(unescape_html=False)
+# ftfy takes a line for mojibake only where two of these characters meet, or one of `_ALONE` stands (its rules are pairs and longer).
+_PAIRED = "\x80-\u058f\u2000-\u2bff\uf8ff\ufb00-\ufb06\ufffd"
+_ALONE = "\x7f-\x9f\u0152\u0153\xc2\xc3"
+# Entities, escapes, control characters, surrogates and ligatures it changes wherever they are.
+_ALWAYS = "&\x00-\x08\x0b-\x1f\u2028\u2029\ud800-\udfff" + re.escape("".join(map(chr, {*LIGATURES, *CONTROL_CHARS})))
+_FTFY_MAY_CHANGE = re.compile(f"[{_ALWAYS}{_ALONE}]|[{_PAIRED}]{{2}}")
+_FTFY_SEGMENT = 1_000_000  # it cuts longer lines
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # C0 and C1 control characters but tab and line feed, byte order marks, interlinear marks, non-characters of the basic plane.
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff]")
@@ -64,11 +72,33 @@ class Clean(Stage):
         return StageResult(batch, verdicts)
 
 
+def mend(text: str) -> str:
+    """What ftfy makes of a text, with ftfy asked only about the lines that it might change: it works line by line and is slow."""
+    if not _may_change(text):
+        return text
+    lines = text.split("\n")
+    if max(map(len, lines)) >= _FTFY_SEGMENT:
+        return ftfy.fix_text(text, _FTFY)
+    # From the first line with a "<" on the text is taken for HTML, in which entities stand for themselves.
+    html = next((number for number, line in enumerate(lines) if "<" in line), len(lines))
+    last = len(lines) - 1
+    for number, line in enumerate(lines):
+        if _may_change(line):
+            feed = "" if number == last else "\n"
+            fixed = ftfy.fix_text(line + feed, _FTFY if number < html else _FTFY_HTML)
+            lines[number] = fixed.removesuffix(feed)
+    return "\n".join(lines)
+
+
+def _may_change(text: str) -> bool:
+    return _FTFY_MAY_CHANGE.search(text) is not None or not unicodedata.is_normalized("NFC", text)
+
+
 def clean_text(text: str, fix_unicode: bool = True) -> str:
     """Unicode mended (when asked), line ends as \\n, control characters out, Unicode spaces as spaces, no trailing white space, at
     most one blank line in a row. The ideographic space stays: it is part of Chinese and Japanese typesetting."""
-    if fix_unicode and (not text.isascii() or _FTFY_MAY_CHANGE.search(text)):
-        text = ftfy.fix_text(text, _FTFY)
+    if fix_unicode:
+        text = mend(text)
     text = _LINE_ENDS.sub("\n", text)
     text = _CONTROLS.sub("", text)
     text = _SPACES.sub(" ", text)

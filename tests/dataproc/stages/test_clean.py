@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 
+import ftfy
 import pytest
-from hypothesis import given
+from ftfy.badness import MOJIBAKE_CATEGORIES
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataproc.stages.clean import Clean, clean_text
+from dataproc.stages.clean import _ALONE, _FTFY, _PAIRED, Clean, clean_text, mend
 from dataproc.stages.lines import edit_lines, keep_boilerplate, keep_c4
 from tests.dataproc.stages.helpers import rules, run, texts
 
@@ -41,14 +45,33 @@ def test_without_mending_it_is_idempotent_and_leaves_no_control_character(text):
     assert "\n\n\n" not in once and once == once.strip()
 
 
-@given(st.text(st.characters(max_codepoint=126, min_codepoint=9), max_size=60))
-def test_texts_that_ftfy_is_not_asked_about_are_those_it_would_not_change(text):
-    import ftfy
+SUSPICIOUS = st.sampled_from(
+    ["Ã©", "Ã", "Â ", " Â", "â€œ", "œ", "é", "É", "’", "“", "—", "£", "²", "\x85", "\x1b[31m", "&lt;", "&amp;", "<b>", "\n", "\n", "a", "A", " ", "ﬁ", "Ĳ", "е", "В°", "Г",
+     "e\u0301", "漢", "ك", "\ufeff", "\ufffd", "\r\n", "\u2028", "\x00", "°", "×²", "\xa0", ".", "\uf8ff", "Ø", "Ù", "√±", "β€™", "1"]
+)  # fmt: skip
 
-    from dataproc.stages.clean import _FTFY, _FTFY_MAY_CHANGE
 
-    if text.isascii() and not _FTFY_MAY_CHANGE.search(text):
-        assert ftfy.fix_text(text, _FTFY) == text
+@given(st.one_of(st.lists(SUSPICIOUS, max_size=40).map("".join), st.text(st.characters(exclude_categories=["Cs"]), max_size=60)))
+@settings(max_examples=500)
+def test_mending_is_what_ftfy_does(text):
+    assert mend(text) == ftfy.fix_text(text, _FTFY)
+
+
+def test_mending_real_text_is_what_ftfy_does(shared_data):
+    with gzip.open(shared_data / "corpus_sample" / "text-00000.jsonl.gz", "rt", encoding="utf-8") as stream:
+        texts = [json.loads(line)["text"][:10_000] for line in stream][:300]
+    with gzip.open(shared_data / "lid" / "udhr_articles.jsonl.gz", "rt", encoding="utf-8") as stream:
+        texts += [json.loads(line)["text"] for line in stream][::20]
+    for text in texts:
+        assert mend(text) == ftfy.fix_text(text, _FTFY)
+
+
+def test_no_rule_of_ftfy_knows_a_character_that_is_not_looked_for():
+    """An upgrade of ftfy that looks at other characters must not pass unseen."""
+    paired = re.compile(f"[{_PAIRED}{_ALONE}]")
+    for letters in MOJIBAKE_CATEGORIES.values():
+        known = re.compile(f"[{letters}]")
+        assert all(paired.match(chr(code)) for code in range(0x110000) if known.match(chr(code)))
 
 
 def test_mojibake_is_mended_and_what_only_looks_like_it_stays(shared_data):
