@@ -16,24 +16,21 @@ from typing import Any
 import numpy as np
 
 from dataproc.batches import READ, StageChain
+from dataproc.committing import commit_documents, merged_sides, part_entry
 from dataproc.config import Pipeline, artefact_digests, load_pipeline
 from dataproc.dedup.exact import KeyWorker, range_tasks
 from dataproc.execution import Executor, run_units
 from dataproc.index import IndexWorker, index_tasks, row_counts
 from dataproc.inputs import InputDigests
-from dataproc.plan import Plan, make_plan, slices_to_count, unit_file, work_folder, write_job
+from dataproc.plan import Plan, make_plan, slices_to_count, work_folder, write_job
 from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
-from dataproc.receipts import FILE_SUFFIXES
-from dataproc.report.build import build_report
-from dataproc.report.page import render_page
 from dataproc.shards import STEP as PASS2
 from dataproc.shards import ShardWorker, plan_shards
-from dataproc.statistics import DropSamples, Statistics
 from dataproc.unit import UnitWorker
-from dataproc.versions import DOCUMENTS, Version, describe_schema, now, publish, version_digest
+from dataproc.versions import DOCUMENTS, Version, describe_schema, now, version_digest
 from store import artefacts, files
-from store.digests import bytes_digest, canonical_json, json_digest
+from store.digests import canonical_json, json_digest
 from store.errors import CheckFailed
 
 PLANS = ".plans"
@@ -208,32 +205,13 @@ class Run:
     def _commit(self, shards: list[dict[str, Any]]) -> Version:
         """Report, manifest, publication."""
         self.progress.begin("commit", 1, 0)
-        statistics, samples = self._merged_sides(len(shards))
-        manifest = self._manifest(shards)
-        chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
-        report = build_report(manifest, statistics, samples, self._stages(chain), dict(self.totals.seconds))
-        manifest["stats"] = report["stats"]
-        work_files = {"report.json": self._work_file("report.json"), "report.html": self._work_file("report.html")}
-        files.write_bytes(work_files["report.json"], json.dumps(report, sort_keys=True).encode())
-        files.write_bytes(work_files["report.html"], render_page(report).encode())
-        manifest["files"] = [{"path": name, **_stamp(url)} for name, url in sorted(work_files.items())]
-        for index in range(len(shards)):
-            work_files[_part("shards", index)] = unit_file(self.work, PASS2, index, FILE_SUFFIXES["kept"])
-            work_files[_part("decisions", index)] = unit_file(self.work, PASS2, index, FILE_SUFFIXES["decisions"])
-        return publish(self.store, manifest, work_files)
-
-    def _work_file(self, name: str) -> str:
-        return files.join(self.work, name)
-
-    def _merged_sides(self, shards: int) -> tuple[Statistics, DropSamples]:
-        statistics, samples = Statistics(), DropSamples()
-        for index in range(shards):
-            side = json.loads(files.read_bytes(unit_file(self.work, PASS2, index, FILE_SUFFIXES["side"])))
-            statistics.merge(Statistics.from_json(side["statistics"]))
-            samples.merge(DropSamples.from_json(side["samples"]))
+        statistics, samples = merged_sides(self.work, PASS2, len(shards))
         for size, count in sorted(self.totals.cluster_sizes.items()):
             statistics.observe_duplicates(size, count)
-        return statistics, samples
+        manifest = self._manifest(shards)
+        chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
+        steps = {"shards": PASS2, "decisions": PASS2}
+        return commit_documents(self.store, self.work, manifest, statistics, samples, self._stages(chain), dict(self.totals.seconds), steps)
 
     def _manifest(self, shards: list[dict[str, Any]]) -> dict[str, Any]:
         pipeline = self.pipeline
@@ -253,8 +231,8 @@ class Run:
             "libraries": library_versions(),
             "plan_digest": self.plan.digest,
             "schema": describe_schema(chain.schema),
-            "shards": [_entry("shards", s["index"], s["kept"], s["files"]["kept"]) for s in shards],
-            "decisions": [_entry("decisions", s["index"], s["decisions"], s["files"]["decisions"]) for s in shards],
+            "shards": [part_entry("shards", s["index"], s["kept"], s["files"]["kept"]) for s in shards],
+            "decisions": [part_entry("decisions", s["index"], s["decisions"], s["files"]["decisions"]) for s in shards],
             "counts": self.totals.counts(),
             "not_documents": dict(sorted(self.totals.not_documents.items())),
             "quarantine_reasons": dict(sorted(self.totals.quarantine_reasons.items())),
@@ -282,19 +260,6 @@ class _UnitTasks:
 
     def __getitem__(self, wanted: slice) -> list[dict[str, Any]]:
         return [self.plan.unit(i).to_json() for i in range(*wanted.indices(len(self.plan)))]
-
-
-def _part(folder: str, index: int) -> str:
-    return f"{folder}/part-{index:05d}.parquet"
-
-
-def _entry(folder: str, index: int, rows: int, stamp: dict[str, Any]) -> dict[str, Any]:
-    return {"path": _part(folder, index), "rows": rows, **stamp}
-
-
-def _stamp(url: str) -> dict[str, Any]:
-    data = files.read_bytes(url)
-    return {"bytes": len(data), "xxh3_128": bytes_digest(data)}
 
 
 def published(store: str, plan_digest: str) -> Version | None:

@@ -10,7 +10,14 @@ from store import files
 from store.digests import canonical_json, stream_digest
 
 RECEIPT = "receipt.json"
-FILE_SUFFIXES = {"kept": "kept.parquet", "decisions": "decisions.parquet", "keys": "keys", "side": "side.json", "losers": "losers.parquet"}
+FILE_SUFFIXES = {
+    "kept": "kept.parquet",
+    "decisions": "decisions.parquet",
+    "keys": "keys",
+    "side": "side.json",
+    "losers": "losers.parquet",
+    "dropped": "dropped.parquet",
+}
 
 
 def write_receipt(work: str, step: str, index: int, receipt: dict[str, Any]) -> None:

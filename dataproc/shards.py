@@ -22,6 +22,7 @@ from dataproc.parquet import RowGroupWriter, iterate_groups, open_parquet
 from dataproc.plan import MEGABYTE, read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.statistics import DropSamples, Statistics, excerpt
+from dataproc.text_hash import text_key
 from dataproc.unit import RUN
 from dataproc.unit import STEP as PASS1
 from dataproc.unit_outputs import survivor_schema
@@ -186,7 +187,12 @@ class _ShardRun:
         for row in beaten.to_pylist():
             kind, winner = losers[row["row"]]
             if kind == "content":
-                verdict, stage, rule, detail = "dropped", "exact_dedup", "duplicate", {"winner": winner}
+                verdict, stage, rule, detail = (
+                    "dropped",
+                    "exact_dedup",
+                    "duplicate",
+                    {"winner": winner, "language": row["language"], "text_key": text_key(row["text"])},
+                )
             else:
                 verdict, stage, rule = "quarantined", RUN, "duplicate_id"
                 detail = {"error": "an earlier record of the same source has the same id"}

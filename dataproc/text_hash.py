@@ -15,3 +15,8 @@ def normalise(text: str) -> str:
 def content_hash(text: str) -> str:
     """xxh3-128 of the normalised text's UTF-8, as 32 hex digits: the identity that exact deduplication compares."""
     return xxhash.xxh3_128_hexdigest(normalise(text).encode())
+
+
+def text_key(text: str) -> str:
+    """xxh3-64 of the text as it is, as 16 hex digits: equal texts have equal signals."""
+    return xxhash.xxh3_64_hexdigest(text.encode())

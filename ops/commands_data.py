@@ -13,6 +13,7 @@ from store import artefacts, files
 from store.errors import CheckFailed, ConfigError
 
 app = group("Make, check and question dataset versions.")
+SHARDS_IN_PROCESS = 4  # fewer than that are done before a Ray has started
 VersionArgument = Annotated[str, typer.Argument(metavar="VERSION", help="NAME@LABEL (its newest digest) or NAME@LABEL-DIGEST.")]
 
 
@@ -149,3 +150,75 @@ def report(
         files.write_bytes(out, files.read_bytes(place))
         place = str(Path(out).absolute()) if files.is_local(out) else out
     emit({"version": opened.reference, "report": place, "counts": opened.manifest["counts"]}, as_json, place)
+
+
+@app.command(epilog="example: headrace data refilter web@v1 rules.yaml --label v1-strict")
+def refilter(
+    version: VersionArgument,
+    rules: Annotated[str, typer.Argument(metavar="RULES.yaml", help="The keys of the rules stage: use, set, by_language, signals.")],
+    label: Annotated[str, typer.Option(help="Label of the new version.")],
+    store: StoreOption = None,
+    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster. Default: RAY_ADDRESS, else this machine.")] = None,
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="CPUs to use. Default: all; versions of a few shards are done in this process.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a new version by stricter rules from the signals that a version holds. Sources are not read again.
+
+    The kept documents are those that the pipeline keeps with these rules. Rules that would let documents back in are refused: their
+    texts are not in the version.
+    """
+    import os
+
+    from dataproc.execution import PlainLoop, RayPool
+    from dataproc.refilter import refilter as run_refilter
+    from dataproc.versions import DOCUMENTS, open_version
+
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    shards = len(open_version(artefacts.store_url(store), version, DOCUMENTS).manifest["shards"])
+    small = shards <= SHARDS_IN_PROCESS and not address
+    result = run_refilter(version, rules, label, store, PlainLoop if small else lambda: RayPool(address, cpus))
+    counts = result["counts"]
+    lines = [f"{result['version']} from {result['parent']}"]
+    lines += [f"  {-count:>12,}  {rule}" for rule, count in result["newly_dropped"].items()]
+    lines += [
+        f"  {counts['kept']:>12,}  kept in {result['shards']} shards",
+        f"  version  {result['url']}",
+        f"  report   {result['report']}",
+    ]
+    emit(result, as_json, "\n".join(lines))
+
+
+@app.command(epilog="example: headrace data rules gopher_repetition@dolma")
+def rules(
+    preset: Annotated[str | None, typer.Argument(metavar="[PRESET]", help="Show this preset alone.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the presets of rules: every rule with its signal, thresholds and source. docs/signals.md defines the signals."""
+    from dataproc.rules.presets import presets, select
+
+    if preset is not None:
+        try:
+            select((preset,), {})
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+    chosen = {name: found for name, found in presets().items() if preset in (None, name)}
+    listed = {
+        name: [
+            {"rule": r.name, "signal": r.signal, "min": r.least, "max": r.most, "not_for": sorted(r.not_for), "source": r.source}
+            for r in found
+        ]
+        for name, found in chosen.items()
+    }
+    parts = []
+    for name, found in listed.items():
+        rows = [
+            [r["rule"].rpartition(".")[2], r["signal"], *("" if r[k] is None else r[k] for k in ("min", "max")), " ".join(r["not_for"])]
+            for r in found
+        ]
+        sources = list(dict.fromkeys(r["source"] for r in found))
+        parts.append(
+            f"{name}\n" + "\n".join(f"  {source}" for source in sources) + "\n" + table(["rule", "signal", "min", "max", "not for"], rows)
+        )
+    emit({"presets": listed}, as_json, "\n\n".join(parts))

@@ -44,3 +44,10 @@ def chunks(column: pa.Array | pa.ChunkedArray) -> Iterator[TextBuffers]:
     """The contiguous parts of a column, in order."""
     for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         yield text_buffers(array)
+
+
+def from_buffers(data: np.ndarray, offsets: np.ndarray, null: np.ndarray) -> pa.Array:
+    """A `large_string` array of what a kernel wrote. data: uint8, used up to offsets[-1]; offsets: (rows + 1,) int64 from 0."""
+    used = pa.py_buffer(data[: int(offsets[-1])])
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    return pa.LargeStringArray.from_buffers(len(null), pa.py_buffer(offsets), used, valid, int(null.sum()))

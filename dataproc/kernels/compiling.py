@@ -30,7 +30,9 @@ def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) 
     """Decorates a function as a kernel. `inline`: its body becomes part of every caller's, for what stands in innermost loops."""
     if function is None:
         return lambda f: kernel(f, inline=inline)
-    options = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
+    # Kernels only read and write arrays that they are handed: without numba's run time no reference is counted in a loop, which took
+    # four fifths of the walk's time. So a kernel must not make an array.
+    options = {"nogil": True, "boundscheck": False, "error_model": "numpy", "_nrt": False}
     folder = cache_folder()
     if inline or folder is None:
         return njit(function, forceinline=inline, **options)
@@ -103,3 +105,8 @@ def compiled_once() -> Iterator[None]:
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def ready(dispatcher: Any) -> contextlib.AbstractContextManager[None]:
+    """Around a kernel's call: the first one in a process compiles it under the lock of `compiled_once`, later ones cost nothing."""
+    return contextlib.nullcontext() if dispatcher.signatures else compiled_once()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dataproc.kernels import scratch as s
 from dataproc.kernels.columns import TextBuffers, chunks
 from dataproc.kernels.compiling import compiled_once, kernel
-from dataproc.kernels.compression import BITS, compressed_size
+from dataproc.kernels.compression import compressed_size
 from dataproc.kernels.counts import COUNTS, Count
 from dataproc.kernels.lists import base_language
 from dataproc.kernels.repeats import repeats, twice_median_length
@@ -55,9 +55,7 @@ def measure(data, offsets, row, languages, wanted, t, x, nlogn, out, entropy):
             # Rounded, so that the last bit of a machine's logarithm is of no matter.
             entropy[row] = math.floor(bits * 1e6 + 0.5) / 1e6
         if wanted & REPEATS:
-            code, x.bases[0] = repeats(
-                x.ids, x.at, x.keys, x.first, x.counts, x.marks, x.table, x.ends, x.bases[0], counts
-            )
+            code, x.bases[0] = repeats(x.ids, x.at, x.keys, x.first, x.counts, x.marks, x.table, x.ends, x.bases[0], counts)
             if code != s.OK:
                 return row, code
         if wanted & COMPRESSION:

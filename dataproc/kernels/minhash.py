@@ -8,7 +8,6 @@ no shingle, and its signature holds the largest value everywhere.
 from __future__ import annotations
 
 import functools
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from dataproc.kernels import scratch as s
 from dataproc.kernels.columns import chunks
-from dataproc.kernels.compiling import compiled_once, kernel
+from dataproc.kernels.compiling import kernel, ready
 from dataproc.kernels.primitives import decode, encode, hash_lowered, hash_span, mix
 from dataproc.kernels.unicode import ALPHA, DIGIT, MARK, UNSPACED
 from dataproc.kernels.walk import class_of
@@ -232,7 +231,7 @@ class MinHasher:
         sign = _sign32 if self.scheme == "affine32" else _sign64
         row = 0
         for part in chunks(column):
-            with nullcontext() if sign.signatures else compiled_once():
+            with ready(sign):
                 bad = sign(part.data, part.offsets, self.ngram, *self.parameters, *_work(self.ngram), out[row : row + len(part)])
             if bad >= 0:
                 raise ValueError(f"row {row + bad} is not valid UTF-8")
@@ -256,4 +255,13 @@ def shingle_hashes(text: str, ngram: int = 5) -> np.ndarray:
 def _work(ngram: int) -> tuple[np.ndarray, ...]:
     t = s.tables()
     block = np.empty(_BLOCK, np.uint64)
-    return t.ascii, t.stage, t.classes, t.lowers, np.zeros(ngram + 1, np.uint64), block, np.empty(_BLOCK, np.uint32), np.empty(_BUFFER, np.uint8)
+    return (
+        t.ascii,
+        t.stage,
+        t.classes,
+        t.lowers,
+        np.zeros(ngram + 1, np.uint64),
+        block,
+        np.empty(_BLOCK, np.uint32),
+        np.empty(_BUFFER, np.uint8),
+    )

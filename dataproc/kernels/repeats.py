@@ -205,12 +205,15 @@ def _nth_length(histogram, ends, words, place):
         seen += histogram[length]
         if seen > place:
             return length
-    long = np.empty(words - seen, np.int64)
-    count = 0
-    for k in range(words):
-        length = span_length(ends, k, 1)
-        if length >= last:
-            long[count] = length
-            count += 1
-    long.sort()
-    return long[place - seen]
+    # Among the long ones: the least length that enough words do not exceed, by halving.
+    low, high = np.int64(last), np.int64(ends[words])
+    while low < high:
+        middle = (low + high) >> 1
+        below = np.int64(0)
+        for k in range(words):
+            below += span_length(ends, k, 1) <= middle
+        if below > place:
+            high = middle
+        else:
+            low = middle + 1
+    return low

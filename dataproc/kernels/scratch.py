@@ -48,7 +48,9 @@ def tables() -> Tables:
     for character in _SPECIALS:
         ascii_classes[ord(character)] |= SPECIAL
     places = {unicode.ALPHA: 0, unicode.UPPER: 12, unicode.DIGIT: 24, unicode.SYMBOL: 36, unicode.PUNCTUATION: 48}
-    fields = np.array([sum(1 << place for bit, place in places.items() if c & bit and not c & NONASCII) for c in map(int, ascii_classes)], np.uint64)
+    fields = np.array(
+        [sum(1 << place for bit, place in places.items() if c & bit and not c & NONASCII) for c in map(int, ascii_classes)], np.uint64
+    )
     return Tables(ascii_classes, fields, stage, classes, scripts, lowers, *_phrases(), *_stop_words())
 
 

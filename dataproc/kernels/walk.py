@@ -140,7 +140,13 @@ def _is_url(data, start, end, colon):
 
 @kernel
 def _is_www(data, start, end):
-    return end - start > 4 and data[start] | 32 == 119 and data[start + 1] | 32 == 119 and data[start + 2] | 32 == 119 and data[start + 3] == 46
+    return (
+        end - start > 4
+        and data[start] | 32 == 119
+        and data[start + 1] | 32 == 119
+        and data[start + 2] | 32 == 119
+        and data[start + 3] == 46
+    )
 
 
 @kernel(inline=True)

@@ -87,7 +87,9 @@ class RuleSet:
         return tuple(dict.fromkeys(rule.signal for rule in self.rules))
 
 
-def select(use: tuple[str, ...], changes: Mapping[str, float | None], by_language: Mapping[str, Mapping[str, float | None]] | None = None) -> RuleSet:
+def select(
+    use: tuple[str, ...], changes: Mapping[str, float | None], by_language: Mapping[str, Mapping[str, float | None]] | None = None
+) -> RuleSet:
     """The rules of the presets in use, with thresholds changed by `preset.rule` (None: switched off), for all or for one language.
     Raises ValueError for a name that is none, and for a threshold that no value of its signal can break."""
     rules: dict[str, Rule] = {}
@@ -96,7 +98,9 @@ def select(use: tuple[str, ...], changes: Mapping[str, float | None], by_languag
             raise ValueError(unknown_key(preset, list(presets())).replace("unknown key", "unknown preset").replace("valid keys", "presets"))
         rules |= {rule.name: rule for rule in presets()[preset]}
     rules = _changed(rules, changes, use, "set")
-    languages = {language: tuple(_changed(rules, own, use, f"by_language.{language}").values()) for language, own in (by_language or {}).items()}
+    languages = {
+        language: tuple(_changed(rules, own, use, f"by_language.{language}").values()) for language, own in (by_language or {}).items()
+    }
     return RuleSet(tuple(rules.values()), languages)
 
 

@@ -134,9 +134,7 @@ def _measurer() -> Any:
     return Measurer()
 
 
-def compute(
-    column: pa.Array | pa.ChunkedArray, names: Iterable[str], languages: list[str | None] | None = None
-) -> dict[str, pa.Array]:
+def compute(column: pa.Array | pa.ChunkedArray, names: Iterable[str], languages: list[str | None] | None = None) -> dict[str, pa.Array]:
     """The named signals of a column of texts as float64 arrays, null where the text is null (or a signal has no meaning for the row's
     language). languages: of each row, None where unknown; stop words are then English ones. Raises KeyError for an unknown name,
     TypeError for a column that is not text, ValueError for invalid UTF-8."""

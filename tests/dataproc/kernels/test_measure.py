@@ -61,7 +61,10 @@ def test_repeated_ngrams(measurer, text):
 
 
 @given(
-    st.lists(st.one_of(st.none(), TEXTS), min_size=1, max_size=8), st.integers(0, 7), st.integers(0, 7), st.sampled_from([pa.string(), pa.large_string()])
+    st.lists(st.one_of(st.none(), TEXTS), min_size=1, max_size=8),
+    st.integers(0, 7),
+    st.integers(0, 7),
+    st.sampled_from([pa.string(), pa.large_string()]),
 )
 @settings(max_examples=100, deadline=None)
 def test_nulls_slices_and_chunks(measurer, texts, cut, more, kind):
@@ -80,7 +83,9 @@ def test_an_empty_column(measurer):
     assert measurer.count(pa.chunked_array([], pa.string()), None, ALL).counts.shape == (0, len(Count))
 
 
-@pytest.mark.parametrize("damage", [b"\xff", b"ab\xc3", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"a \xf0\x9f\x99 b", b"\x80"])
+@pytest.mark.parametrize(
+    "damage", [b"\xff", b"ab\xc3", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"a \xf0\x9f\x99 b", b"\x80"]
+)
 def test_invalid_utf8_is_refused_with_its_row(measurer, damage):
     buffers = [None, pa.py_buffer(np.array([0, 2, 2 + len(damage)], np.int32)), pa.py_buffer(b"ok" + damage)]
     with pytest.raises(ValueError, match="row 1 is not valid UTF-8"):

@@ -12,7 +12,26 @@ from hypothesis import strategies as st
 from dataproc.kernels import unicode as u
 from dataproc.kernels.minhash import MinHasher, shingle_hashes
 
-PIECES = st.sampled_from(["The ", "mill ", "wheel", ", ", "turns\n", "漢字", "カタカナ", "é", "e\u0301 ", "ŠĐ ", "123 ", "_", "ส", "\u0e31", "x" * 300 + " ", "Ж" * 200])
+PIECES = st.sampled_from(
+    [
+        "The ",
+        "mill ",
+        "wheel",
+        ", ",
+        "turns\n",
+        "漢字",
+        "カタカナ",
+        "é",
+        "e\u0301 ",
+        "ŠĐ ",
+        "123 ",
+        "_",
+        "ส",
+        "\u0e31",
+        "x" * 300 + " ",
+        "Ж" * 200,
+    ]
+)
 TEXTS = st.one_of(st.lists(PIECES, max_size=40).map("".join), st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 
 
@@ -45,7 +64,13 @@ def test_shingles_are_equal_where_their_words_are(first, second, n):
         assert [hashes[gram] for gram in shingles(text)] == list(shingle_hashes(text, n))
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["affine32", "affine64"]), st.integers(1, 6), st.integers(1, 130), st.integers(0, 2**32 - 1))
+@given(
+    st.lists(TEXTS, min_size=1, max_size=4),
+    st.sampled_from(["affine32", "affine64"]),
+    st.integers(1, 6),
+    st.integers(1, 130),
+    st.integers(0, 2**32 - 1),
+)
 @settings(max_examples=100)
 def test_signatures_are_those_of_datasketch(texts, scheme, n, permutations, seed):
     got = MinHasher(permutations, n, scheme, seed).signatures(pa.array(texts))

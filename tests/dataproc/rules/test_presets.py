@@ -23,8 +23,12 @@ def test_a_variant_differs_where_its_peer_does_and_only_there():
 
 
 def test_thresholds_change_for_all_and_for_one_language():
-    rules = select(("gopher_quality",), {"gopher_quality.min_words": 30, "gopher_quality.max_words": None}, {"de": {"gopher_quality.min_words": 40}})
-    least = {language: next(r.least for r in rules.of(language) if r.name.endswith("min_words")) for language in (None, "en", "de", "de_at")}
+    rules = select(
+        ("gopher_quality",), {"gopher_quality.min_words": 30, "gopher_quality.max_words": None}, {"de": {"gopher_quality.min_words": 40}}
+    )
+    least = {
+        language: next(r.least for r in rules.of(language) if r.name.endswith("min_words")) for language in (None, "en", "de", "de_at")
+    }
     assert least == {None: 30, "en": 30, "de": 40, "de_at": 40}
     assert next(r for r in rules.of("en") if r.name.endswith("max_words")).most is None
 

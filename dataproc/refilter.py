@@ -1,0 +1,456 @@
+"""A new version from the stored signals of one that stands: rules are changed, sources are not read again.
+
+Two maps over the shards: the first judges the kept documents and writes those that stay, the second rewrites the decisions. Rules may
+only cut more than they did: what the version dropped is not in it any more, so a rule that would let it back in is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataproc.batches import READ, detail_json
+from dataproc.committing import commit_documents, merged_sides, part_entry
+from dataproc.documents import DECISION_SCHEMA, SIGNAL_PREFIX, shard_schema
+from dataproc.execution import Executor, run_units
+from dataproc.parquet import RowGroupWriter, iterate_batches, read_table, write_table
+from dataproc.plan import unit_file, work_folder
+from dataproc.progress import Progress
+from dataproc.provenance import code_version, library_versions
+from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
+from dataproc.rules.presets import EDIT_SIGNALS, Rule, RuleSet
+from dataproc.rules.signals import compute
+from dataproc.stages.registry import stage_class
+from dataproc.stages.rules import Rules, RulesConfig, judge
+from dataproc.statistics import DropSamples, Statistics, excerpt
+from dataproc.text_hash import text_key
+from dataproc.versions import DOCUMENTS, Version, describe_schema, now, open_version, version_digest
+from store import artefacts, files
+from store.digests import file_digest, json_digest
+from store.errors import CheckFailed, ConfigError
+from store.files import FileStamp
+from store.strict_yaml import read_yaml, validate
+
+STAGE = "rules"
+JUDGE, LEDGER = "judge", "ledger"
+DROPPED_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("rule", pa.string()),
+        ("value", pa.float64()),
+        ("threshold", pa.float64()),
+        ("detail", pa.string()),  # JSON object without the URL
+        ("language", pa.string()),
+        ("text_key", pa.string()),
+    ]
+)
+
+
+def refilter(
+    reference: str,
+    rules_file: str,
+    label: str,
+    store: str | None = None,
+    make_executor: Callable[[], Executor] | None = None,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Makes `name@label` of a documents version by other rules. Returns version, counts, where the report lies.
+
+    The kept documents are those that a full run with these rules keeps. Raises ConfigError before any work when a rule is looser than
+    it was, or needs a signal that neither the version nor its texts can give.
+    """
+    store = artefacts.store_url(store)
+    config = read_rules(rules_file)
+    parent = open_version(store, reference, DOCUMENTS)
+    artefacts.Reference.parse(f"{parent.manifest['name']}@{label}")
+    change = Change(parent, config, rules_file)
+    change.check()
+    work = work_folder(store, json_digest([parent.manifest["digest"], config.model_dump(mode="json"), label, code_version()])[:24])
+    progress, executor = Progress(quiet), make_executor()
+    try:
+        version = _Refilter(change, store, work, label, executor, progress).execute()
+    finally:
+        progress.end()
+        executor.close()
+    files.delete(work)
+    manifest = version.manifest
+    newly = Counter(manifest["counts"]["dropped"])
+    newly.subtract(parent.manifest["counts"]["dropped"])
+    return {
+        "version": version.reference,
+        "parent": parent.reference,
+        "digest": manifest["digest"],
+        "url": version.url,
+        "report": files.join(version.url, "report.html"),
+        "counts": manifest["counts"],
+        "newly_dropped": {rule: count for rule, count in sorted((+newly).items())},
+        "shards": len(manifest["shards"]),
+    }
+
+
+def read_rules(path: str) -> RulesConfig:
+    """A file with the keys of the rules stage, or with the stage itself: `rules: {use: [...], set: {...}}`."""
+    value, node = read_yaml(path)
+    if isinstance(value, dict) and set(value) == {STAGE}:
+        value, node = value[STAGE], None
+    return validate(value, RulesConfig, path, node, f"stage {STAGE}" if node is None else "")
+
+
+@dataclass(frozen=True)
+class Change:
+    """The rules of a version and those that shall take their place."""
+
+    parent: Version
+    config: RulesConfig
+    where: str
+
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        return self.parent.manifest["config"]["stages"]
+
+    def before(self) -> RuleSet:
+        """The rules that the version was made with; none when it had no rules stage."""
+        for entry in self.stages:
+            if STAGE in entry:
+                return Rules(RulesConfig.model_validate(entry[STAGE])).rules
+        return RuleSet((), {})
+
+    def stored(self) -> list[str]:
+        """Signals that the version holds."""
+        return [field.name for field in self.parent.schema.field("signals").type]
+
+    def missing(self) -> list[str]:
+        """Signals that must be computed from the texts."""
+        return [name for name in Rules(self.config).signals() if name not in self.stored()]
+
+    def check(self) -> None:
+        """Raises ConfigError when the version cannot be filtered in this way."""
+        after = Rules(self.config).rules
+        before = self.before()
+        for language in (None, *sorted({*before.by_language, *after.by_language})):
+            self._refuse_looser(before.of(language), after.of(language), language)
+        self._refuse_looser_exceptions(before, after)
+        if gone := [name for name in after.signals() if name in EDIT_SIGNALS and name not in self.stored()]:
+            raise ConfigError(
+                f"{self.where}: {gone[0]} is what a stage that cuts lines measures, and {self.parent.reference} was made without one: "
+                "run the pipeline with it"
+            )
+        if self.missing() and (editor := self._edits_text_after_rules()):
+            raise ConfigError(
+                f"{self.where}: {self.missing()[0]} is not stored in {self.parent.reference}, and its stage {editor} changed the texts after "
+                "the rules: run the pipeline with these rules"
+            )
+
+    def _refuse_looser(self, before: tuple[Rule, ...], after: tuple[Rule, ...], language: str | None) -> None:
+        for old in before:
+            if not any(_at_least_as_strict(new, old) for new in after):
+                now = next((rule for rule in after if rule.signal == old.signal and (rule.least is None) == (old.least is None)), None)
+                limit = old.least if old.least is not None else old.most
+                if limit is None:  # switched off
+                    continue
+                then = (
+                    f"the threshold {limit:g} would be {now.least if now.least is not None else now.most:g}"
+                    if now
+                    else "it would not apply"
+                )
+                raise ConfigError(
+                    f"{self.where}: {old.name}{f' for {language}' if language else ''}: {then}, and documents that {self.parent.reference} "
+                    "dropped would stay: their texts are not in it; run the pipeline with these rules"
+                )
+
+    def _refuse_looser_exceptions(self, before: RuleSet, after: RuleSet) -> None:
+        """A language that the new rules leave alone must have been left alone."""
+        for language in sorted(set().union(*(rule.not_for for rule in after.rules), *(rule.not_for for rule in before.rules))):
+            self._refuse_looser(before.of(language), after.of(language), language)
+
+    def _edits_text_after_rules(self) -> str | None:
+        names = [next(iter(entry)) for entry in self.stages]
+        later = names[names.index(STAGE) + 1 :] if STAGE in names else []
+        return next((name for name in later if "text" in stage_class(name).outputs), None)
+
+
+def _at_least_as_strict(new: Rule, old: Rule) -> bool:
+    """Whether whatever the old rule drops the new one drops, too."""
+    if new.signal != old.signal:
+        return False
+    lower = old.least is None or (new.least is not None and new.least >= old.least)
+    upper = old.most is None or (new.most is not None and new.most <= old.most)
+    return lower and upper
+
+
+class JudgeWorker:
+    """Judges the documents of single shards: writes those that stay, and what is known of the others."""
+
+    def __init__(self, work: str, version: str, config: dict[str, Any], compression: str):
+        self.work, self.compression = work, compression
+        self.version = Version(version, artefacts.load(version).manifest)
+        self.stage = Rules(RulesConfig.model_validate(config))
+        self.stored = [field.name for field in self.version.schema.field("signals").type]
+        self.missing = [name for name in self.stage.signals() if name not in self.stored]
+        self.schema = shard_schema([*self.stored, *self.missing])
+
+    def close(self) -> None:
+        """Holds nothing open."""
+
+    def run(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Writes `kept`, `dropped` and `side` of a shard; returns the receipt."""
+        index = task["index"]
+        standing = read_standing(self.work, JUDGE, index)
+        if standing is not None:
+            return standing
+        statistics, samples, gone = Statistics(), DropSamples(), []
+        places = {name: unit_file(self.work, JUDGE, index, FILE_SUFFIXES[name]) for name in ("kept", "dropped", "side")}
+        shard = files.join(self.version.url, self.version.manifest["shards"][index]["path"])
+        with (
+            files.atomic_path(places["kept"]) as kept_path,
+            files.atomic_path(places["dropped"]) as dropped_path,
+            files.atomic_path(places["side"]) as side_path,
+        ):
+            out = RowGroupWriter(kept_path, self.schema, self.compression)
+            for batch in iterate_batches(shard, batch_rows=1024):
+                table, dropped = self._judge(pa.table(batch), statistics, samples)
+                out.add(table)
+                statistics.observe_kept(table)
+                gone += dropped
+            out.close()
+            write_table(dropped_path, pa.Table.from_pylist(gone, schema=DROPPED_SCHEMA))
+            with open(side_path, "w") as stream:
+                json.dump({"statistics": statistics.to_json(), "samples": samples.to_json()}, stream)
+            paths = {"kept": kept_path, "dropped": dropped_path, "side": side_path}
+            stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in paths.items()}
+        receipt = {"index": index, "kept": out.rows, "lost": len(gone), "files": stamps}
+        write_receipt(self.work, JUDGE, index, receipt)
+        return receipt
+
+    def _judge(self, table: pa.Table, statistics: Statistics, samples: DropSamples) -> tuple[pa.Table, list[dict[str, Any]]]:
+        languages = table.column("language").to_pylist()
+        signals = table.column("signals").combine_chunks()
+        columns = {name: signals.field(name) for name in self.stored}
+        columns |= compute(pc.fill_null(table.column("text"), ""), self.missing, languages) if self.missing else {}
+        flat = pa.table({SIGNAL_PREFIX + name: column for name, column in columns.items()})
+        statistics.observe_signals({name: columns[name] for name in self.stage.rules.signals()})
+        made = pa.StructArray.from_arrays(list(columns.values()), fields=list(self.schema.field("signals").type))
+        table = table.set_column(table.schema.get_field_index("signals"), self.schema.field("signals"), made)
+        verdicts = judge(self.stage.rules.of, languages, flat)
+        dropped = []
+        for verdict in verdicts:
+            row = table.slice(verdict.row, 1).select(["id", "source", "url", "language", "text"]).to_pylist()[0]
+            samples.offer(
+                STAGE,
+                verdict.rule,
+                row["id"],
+                row["source"],
+                row["url"],
+                row["language"],
+                verdict.value,
+                verdict.threshold,
+                excerpt(row["text"]),
+            )
+            dropped.append(
+                {
+                    "id": row["id"],
+                    "rule": verdict.rule,
+                    "value": verdict.value,
+                    "threshold": verdict.threshold,
+                    "detail": json.dumps(verdict.detail),
+                    "language": row["language"],
+                    "text_key": text_key(row["text"]),
+                }
+            )
+        lost = {verdict.row for verdict in verdicts}
+        table = table.cast(self.schema)
+        return table.filter(pa.array([row not in lost for row in range(table.num_rows)], pa.bool_())), dropped
+
+
+class LedgerWorker:
+    """Rewrites the decisions of single shards: what is dropped now, and the copies of what is dropped now."""
+
+    def __init__(self, work: str, version: str, shards: int, compression: str):
+        self.work, self.shards, self.compression = work, shards, compression
+        self.version = Version(version, artefacts.load(version).manifest)
+
+    def close(self) -> None:
+        """Holds nothing open."""
+
+    def run(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Writes `decisions` and `side` of a shard; returns the receipt."""
+        index = task["index"]
+        standing = read_standing(self.work, LEDGER, index)
+        if standing is not None:
+            return standing
+        part = files.join(self.version.url, self.version.manifest["decisions"][index]["path"])
+        own = _dropped(self.work, index)
+        winners = self._dropped_winners(part)
+        statistics, verdicts, dropped = Statistics(), Counter(), Counter()
+        clusters: Counter[str] = Counter()
+        places = {name: unit_file(self.work, LEDGER, index, FILE_SUFFIXES[name]) for name in ("decisions", "side")}
+        with files.atomic_path(places["decisions"]) as path, files.atomic_path(places["side"]) as side_path:
+            out = RowGroupWriter(path, DECISION_SCHEMA, self.compression, text_column="detail")
+            for batch in iterate_batches(part):
+                rows = [self._decide(row, own, winners) for row in batch.to_pylist()]
+                table = pa.Table.from_pylist(rows, schema=DECISION_SCHEMA)
+                out.add(table)
+                statistics.observe_decisions(table)
+                for row in rows:
+                    verdicts[row["verdict"]] += 1
+                    name = f"{row['stage']}.{row['rule']}"
+                    dropped[name] += row["verdict"] == "dropped"
+                    if winner := _winner(row):
+                        clusters[winner] += 1
+            out.close()
+            with open(side_path, "w") as stream:
+                json.dump({"statistics": statistics.to_json(), "samples": DropSamples().to_json()}, stream)
+            paths = {"decisions": path, "side": side_path}
+            stamps = {name: asdict(FileStamp(*file_digest(place))) for name, place in paths.items()}
+        receipt = {
+            "index": index,
+            "decisions": out.rows,
+            "verdicts": dict(verdicts),
+            "dropped": {rule: count for rule, count in sorted(dropped.items()) if count},
+            "copies": dict(clusters),
+            "files": stamps,
+        }
+        write_receipt(self.work, LEDGER, index, receipt)
+        return receipt
+
+    def _dropped_winners(self, part: str) -> dict[str, dict[str, Any]]:
+        """The documents dropped now that won against a record of this part, by id."""
+        wanted = {winner for batch in iterate_batches(part) for row in _duplicates(batch) if (winner := _winner(row))}
+        found: dict[str, dict[str, Any]] = {}
+        for index in range(self.shards) if wanted else ():
+            found |= {name: row for name, row in _dropped(self.work, index).items() if name in wanted}
+        return found
+
+    def _decide(self, row: dict[str, Any], own: dict[str, dict[str, Any]], winners: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        lost = own.get(row["id"]) if row["verdict"] == "kept" else None
+        winner = _winner(row)
+        detail = json.loads(row["detail"] or "{}")
+        if winner in winners:
+            # A copy of a document that is dropped now. With the same text and language it has the same signals, so the same rule takes it.
+            lost = winners[winner]
+            if detail.get("text_key") != lost["text_key"] or detail.get("language") != lost["language"]:
+                raise CheckFailed(
+                    f"{row['id']} lost to {winner}, which the new rules drop; its own text, which differs in white space or language, may pass "
+                    f"them, but is not in {self.version.reference}: run the pipeline with these rules"
+                )
+        if lost is None:
+            return row
+        changed = {"verdict": "dropped", "stage": STAGE, "rule": lost["rule"], "value": lost["value"], "threshold": lost["threshold"]}
+        return {**row, **changed, "detail": detail_json(json.loads(lost["detail"]), detail.get("url"))}
+
+
+def _winner(row: dict[str, Any]) -> str | None:
+    """The id of the document that a duplicate lost to."""
+    if row["verdict"] != "dropped" or row["stage"] != "exact_dedup":
+        return None
+    return json.loads(row["detail"]).get("winner")
+
+
+def _duplicates(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    return batch.filter(pc.fill_null(pc.equal(batch.column("stage"), "exact_dedup"), False)).to_pylist()
+
+
+def _dropped(work: str, index: int) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in read_table(unit_file(work, JUDGE, index, FILE_SUFFIXES["dropped"])).to_pylist()}
+
+
+class _Refilter:
+    """One execution: judge, ledger, commit."""
+
+    def __init__(self, change: Change, store: str, work: str, label: str, executor: Executor, progress: Progress):
+        self.change, self.parent = change, change.parent
+        self.store, self.work, self.label = store, work, label
+        self.executor, self.progress = executor, progress
+        self.shards = len(self.parent.manifest["shards"])
+        self.compression = self.parent.manifest["config"]["output"]["compression"]
+
+    def execute(self) -> Version:
+        common = {"work": self.work, "version": self.parent.url, "compression": self.compression}
+        config = self.change.config.model_dump(mode="json")
+        judged = self._run("judging", JudgeWorker, {**common, "config": config})
+        ledger = self._run("decisions", LedgerWorker, {**common, "shards": self.shards})
+        return self._commit(judged, ledger)
+
+    def _run(self, step: str, worker: type, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+        tasks = [{"index": index} for index in range(self.shards)]
+        self.progress.begin(step, len(tasks), 0)
+        receipts: list[Any] = [None] * len(tasks)
+        for receipt in run_units(self.executor, worker, arguments, tasks):
+            self.progress.advance(receipt)
+            receipts[receipt["index"]] = receipt
+        return receipts
+
+    def _commit(self, judged: list[dict[str, Any]], ledger: list[dict[str, Any]]) -> Version:
+        counts = self._counts(judged, ledger)
+        statistics, samples = merged_sides(self.work, JUDGE, self.shards)
+        statistics.merge(merged_sides(self.work, LEDGER, self.shards)[0])
+        copies: Counter[str] = Counter()
+        for receipt in ledger:
+            copies.update(receipt["copies"])
+        for size, count in sorted(Counter(copies.values()).items()):
+            statistics.observe_duplicates(size + 1, count)
+        manifest = self._manifest(judged, ledger, counts)
+        steps = {"shards": JUDGE, "decisions": LEDGER}
+        return commit_documents(self.store, self.work, manifest, statistics, samples, self._stages(), {}, steps)
+
+    def _counts(self, judged: list[dict[str, Any]], ledger: list[dict[str, Any]]) -> dict[str, Any]:
+        before = self.parent.manifest["counts"]
+        verdicts: Counter[str] = Counter()
+        dropped: Counter[str] = Counter()
+        for receipt in ledger:
+            verdicts.update(receipt["verdicts"])
+            dropped.update(receipt["dropped"])
+        kept = sum(receipt["kept"] for receipt in judged)
+        if kept != verdicts["kept"] or sum(verdicts.values()) != before["input"]:
+            raise CheckFailed(
+                f"{before['input']} records were decided on, now {dict(verdicts)} with {kept} documents: the result is not sound"
+            )
+        return {"input": before["input"], "kept": kept, "quarantined": verdicts["quarantined"], "dropped": dict(sorted(dropped.items()))}
+
+    def _manifest(self, judged, ledger, counts: dict[str, Any]) -> dict[str, Any]:
+        parent = self.parent.manifest
+        schema = shard_schema([*self.change.stored(), *self.change.missing()])
+        manifest = {
+            "name": parent["name"],
+            "label": self.label,
+            "kind": DOCUMENTS,
+            "owner": parent["owner"],
+            "parents": [parent["digest"]],
+            "parent_references": [self.parent.reference],
+            "inputs": parent["inputs"],
+            "config": {**parent["config"], "version": self.label, "stages": self._new_stages()},
+            "config_digest": json_digest([parent["config_digest"], self.change.config.model_dump(mode="json")]),
+            "artefacts": parent["artefacts"],
+            "code_version": code_version(),
+            "libraries": library_versions(),
+            "schema": describe_schema(schema),
+            "shards": [part_entry("shards", r["index"], r["kept"], r["files"]["kept"]) for r in judged],
+            "decisions": [part_entry("decisions", r["index"], r["decisions"], r["files"]["decisions"]) for r in ledger],
+            "counts": counts,
+            "not_documents": parent["not_documents"],
+            "quarantine_reasons": parent["quarantine_reasons"],
+        }
+        return {**manifest, "digest": version_digest(manifest), "created_at": now()}
+
+    def _new_stages(self) -> list[dict[str, Any]]:
+        """The parent's stages with the rules in their place; after all record stages where it had none."""
+        rules = {STAGE: self.change.config.model_dump(mode="json")}
+        stages = [rules if STAGE in entry else entry for entry in self.change.stages]
+        if rules not in stages:
+            position = next((i for i, entry in enumerate(stages) if "exact_dedup" in entry), len(stages))
+            stages.insert(position, rules)
+        return stages
+
+    def _stages(self) -> list[dict[str, Any]]:
+        thresholds = Rules(self.change.config).thresholds()
+        shown = [{"name": READ, "config": {}, "thresholds": {}}]
+        for entry in self._new_stages():
+            name, config = next(iter(entry.items()))
+            shown.append({"name": stage_class(name).name, "config": config, "thresholds": thresholds if name == STAGE else {}})
+        return shown
