@@ -143,8 +143,8 @@ class Change:
             )
         if self.missing() and (editor := self._edits_text_after_rules()):
             raise ConfigError(
-                f"{self.where}: {self.missing()[0]} is not stored in {self.parent.reference}, and its stage {editor} changed the texts after "
-                "the rules: run the pipeline with these rules"
+                f"{self.where}: {self.missing()[0]} is not stored in {self.parent.reference}, and its stage {editor} changed the texts "
+                "after the rules: run the pipeline with these rules"
             )
 
     def _refuse_looser(self, before: tuple[Rule, ...], after: tuple[Rule, ...], language: str | None) -> None:
@@ -336,8 +336,8 @@ class LedgerWorker:
             lost = winners[winner]
             if detail.get("text_key") != lost["text_key"] or detail.get("language") != lost["language"]:
                 raise CheckFailed(
-                    f"{row['id']} lost to {winner}, which the new rules drop; its own text, which differs in white space or language, may pass "
-                    f"them, but is not in {self.version.reference}: run the pipeline with these rules"
+                    f"{row['id']} lost to {winner}, which the new rules drop; its own text, which differs in white space or language, may "
+                    f"pass them, but is not in {self.version.reference}: run the pipeline with these rules"
                 )
         if lost is None:
             return row

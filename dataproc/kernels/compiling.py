@@ -98,7 +98,7 @@ def compiled_once() -> Iterator[None]:
         yield
         return
     try:
-        lock = open(folder / "lock", "w")
+        lock = (folder / "lock").open("w")
     except OSError:
         yield
         return

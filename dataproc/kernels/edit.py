@@ -316,7 +316,8 @@ class Edited:
 
 
 def edited(column: pa.Array | pa.ChunkedArray, rules: tuple[str, ...]) -> Edited:
-    """The texts without the lines that the rules (c4, boilerplate, refinedweb) turn away; null stays null. The texts must be valid UTF-8 (`tidied` checks that)."""
+    """The texts without the lines that the rules (c4, boilerplate, refinedweb) turn away; null stays null. The texts must be valid UTF-8
+    (`tidied` checks that)."""
     flags = 0
     for rule in rules:
         flags |= _FLAGS[rule]

@@ -55,7 +55,7 @@ def measure(data, offsets, row, languages, wanted, t, x, nlogn, out, entropy):
             # Rounded, so that the last bit of a machine's logarithm is of no matter.
             entropy[row] = math.floor(bits * 1e6 + 0.5) / 1e6
         if wanted & REPEATS:
-            code, x.bases[0] = repeats(x.ids, x.at, x.keys, x.first, x.counts, x.marks, x.table, x.ends, x.bases[0], counts)
+            code, x.bases[0] = repeats(x.ids, x.keys, x.first, x.counts, x.marks, x.table, x.ends, x.bases[0], counts)
             if code != s.OK:
                 return row, code
         if wanted & COMPRESSION:
@@ -87,14 +87,17 @@ class Measurer:
             self.tables = s.tables()
             self.count(pa.array(["a b"]), None, REPEATS | COMPRESSION)
 
-    def count(self, column: pa.Array | pa.ChunkedArray, languages: list[str | None] | None, wanted: int) -> Counts:
+    def count(
+        self, column: pa.Array | pa.ChunkedArray, languages: list[str | None] | None, wanted: int, first_row: int = 0
+    ) -> Counts:
         """Counts the documents of a column. languages: of each row, None where unknown (then English stop words are looked for).
-        Raises ValueError for invalid UTF-8, naming the row."""
+        Raises ValueError for invalid UTF-8, naming the row, counted from
+        first_row."""
         numbers = _language_numbers(languages, len(column))
         parts = []
         row = 0
         for part in chunks(column):
-            parts.append(self._count(part, numbers[row : row + len(part)], wanted, row))
+            parts.append(self._count(part, numbers[row : row + len(part)], wanted, first_row + row))
             row += len(part)
         if not parts:
             return Counts(np.zeros((0, COUNTS), np.int64), np.zeros(0), np.zeros(0, bool))

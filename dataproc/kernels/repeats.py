@@ -15,6 +15,7 @@ from dataproc.kernels.primitives import grow, intern, mix
 from dataproc.kernels.scratch import GROUPS_FULL, OK
 
 _FIRST_BITS = 10
+NONE = np.uint32(0xFFFFFFFF)  # in the place of an n-gram that occurs once
 LONGEST = 10
 REPEAT = 5  # the n-gram length of longest_repeat
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -27,55 +28,46 @@ def span_length(ends, word, n):
 
 
 @kernel
-def _repeated_words(ids, at, counts, words):
-    """Keeps the words that occur twice or more: their numbers and places. Returns how many."""
-    left = 0
-    for k in range(words):
-        number = ids[k]
-        ids[left] = number
-        at[left] = np.uint32(k)
-        left += counts[number] > 1
-    return left
-
-
-@kernel
-def _keep_repeated(ids, at, counts, places):
-    """Keeps the places whose number occurs twice or more; returns how many."""
-    left = 0
+def _keep_repeated(ids, counts, places):
+    """Leaves the numbers that occur twice or more, NONE in the place of others; returns the place after the last that is left."""
+    after = 0
     for k in range(places):
         number = ids[k]
-        ids[left] = number
-        at[left] = at[k]
-        left += counts[number] > 1
-    return left
+        if number != NONE:
+            if counts[number] > 1:
+                after = k + 1
+            else:
+                ids[k] = NONE
+    return after
 
 
 @kernel
-def _pair(ids, at, keys, first, counts, table, left, base):
-    """Numbers for neighbouring places: those of the n-grams one word longer. Returns (code, places, groups, base); the numbers of the
-    places go to ids, each number's count and first place to counts and first."""
+def _pair(ids, keys, first, counts, table, places, base):
+    """Numbers for neighbours: those of the n-grams one word longer, in the place of their first word. Returns (code, groups, base);
+    each number's count and first place go to counts and first."""
     bits = np.int64(_FIRST_BITS)
     groups = np.int64(0)
-    made = 0
-    for k in range(left - 1):
-        if at[k + 1] != at[k] + 1:
+    for k in range(places - 1):
+        if ids[k] == NONE:
+            continue
+        if ids[k + 1] == NONE:
+            ids[k] = NONE
             continue
         if groups >= len(keys):
-            return GROUPS_FULL, made, groups, base
+            return GROUPS_FULL, groups, base
         if 2 * groups > np.int64(1) << bits:
             bits, base = grow(table, bits, base, keys, groups)
         key = mix((np.uint64(ids[k]) << np.uint64(32) | np.uint64(ids[k + 1])) * _MULTIPLIER)
         number = intern(table, bits, base, key, keys, groups)
         if number == groups:
-            first[number] = at[k]
+            first[number] = k
             counts[number] = 1
             groups += 1
         else:
             counts[number] += np.uint32(1)
-        at[made] = at[k]
-        ids[made] = np.uint32(number)
-        made += 1
-    return OK, made, groups, base + groups
+        ids[k] = np.uint32(number)
+    ids[places - 1] = NONE
+    return OK, groups, base + groups
 
 
 @kernel
@@ -100,7 +92,7 @@ def _top(first, counts, ends, groups, n, out):
 
 
 @kernel
-def _duplicates(ids, at, first, counts, marks, ends, places, n, out):
+def _duplicates(ids, first, counts, marks, ends, places, n, out):
     """Characters in n-grams that occur more than once, by four definitions."""
     covered = np.int64(0)  # words before this one are counted
     covered_copies = np.int64(0)
@@ -113,9 +105,9 @@ def _duplicates(ids, at, first, counts, marks, ends, places, n, out):
     longest = np.int64(0)
     for k in range(places):
         number = ids[k]
-        if counts[number] < 2:
+        if number == NONE or counts[number] < 2:
             continue
-        word = np.int64(at[k])
+        word = np.int64(k)
         size = span_length(ends, word, n)
         dolma += size
         begin = max(word, covered_copies)
@@ -142,27 +134,27 @@ def _duplicates(ids, at, first, counts, marks, ends, places, n, out):
 
 
 @kernel
-def repeats(ids, at, keys, first, counts, marks, table, ends, base, out):
-    """Fills the n-gram counts of a document from what `walk` has left of it: ids, counts, lengths. Returns (code, base): OK or
+def repeats(ids, keys, first, counts, marks, table, ends, base, out):
+    """Fills the n-gram counts of a document from what `walk` has left of it: ids, counts, ends. Returns (code, base): OK or
     GROUPS_FULL. Uses up ids."""
     words = out[Count.WORDS]
     _all_sizes(ends, words, out)
     if words < 2:
         return OK, base
     _firsts(ends, words, out)
-    left = _repeated_words(ids, at, counts, words)
+    places = _keep_repeated(ids, counts, words)
     for n in range(2, LONGEST + 1):
-        code, places, groups, base = _pair(ids, at, keys, first, counts, table, left, base)
+        if places < 2:
+            break
+        code, groups, base = _pair(ids, keys, first, counts, table, places, base)
         if code != OK:
             return code, base
         if n <= 4:
             _top(first, counts, ends, groups, n, out)
         else:
             marks[:groups] = 0
-            _duplicates(ids, at, first, counts, marks, ends, places, n, out)
-        left = _keep_repeated(ids, at, counts, places)
-        if left == 0:
-            break
+            _duplicates(ids, first, counts, marks, ends, places, n, out)
+        places = _keep_repeated(ids, counts, places)
     return OK, base
 
 

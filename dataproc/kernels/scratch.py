@@ -24,11 +24,12 @@ LOREM = 0  # its place in PHRASES
 
 Tables = namedtuple(
     "Tables",
-    "ascii fields stage classes scripts lowers phrases phrase_lengths phrase_anchors phrase_pairs stop_keys stop_numbers stop_longest stop_letters",
+    "ascii fields stage classes scripts lowers phrases phrase_lengths phrase_anchors phrase_pairs "
+    "stop_keys stop_numbers stop_longest stop_letters",
 )
 Scratch = namedtuple(
     "Scratch",
-    "ids at ends histogram keys first counts marks table line_keys line_counts line_table "
+    "ids ends histogram keys first counts marks table line_keys line_counts line_table "
     "paragraph_keys paragraph_counts paragraph_table buffer bases matches",
 )
 
@@ -105,7 +106,6 @@ def make_scratch(sizes: Sizes) -> Scratch:
 
     return Scratch(
         ids=np.empty(sizes.words, np.uint32),
-        at=np.empty(sizes.words, np.uint32),
         ends=np.zeros(sizes.words + 1, np.uint32),
         histogram=np.zeros(256, np.int64),
         keys=np.empty(sizes.groups, np.uint64),

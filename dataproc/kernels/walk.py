@@ -259,9 +259,8 @@ def walk(data, start, end, t, x, language, out):
                     if not ascii[b] & SPACE:
                         break
                     feed = b == 10
-                    if b == 32:
-                        if i > start and i + 1 < end and (pairs[data[i - 1] & 31] >> np.uint32(data[i + 1] & 31)) & np.uint32(1):
-                            phrase_at(data, start, end, i, phrases, phrase_lengths, phrase_anchors, out)
+                    if b == 32 and start < i < end - 1 and (pairs[data[i - 1] & 31] >> np.uint32(data[i + 1] & 31)) & np.uint32(1):
+                        phrase_at(data, start, end, i, phrases, phrase_lengths, phrase_anchors, out)
                     spaces += 1
                     i += 1
                 else:

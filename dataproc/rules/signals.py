@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dataproc.kernels.measure import Counts
 
 REPEATS, COMPRESSION, LANGUAGE = "repeats", "compression", "language"
+ROWS_AT_ONCE = 4096
 _SCRIPTS = ("latin", "cyrillic", "greek", "arabic", "hebrew", "devanagari", "bengali", "tamil", "thai", "han", "kana", "hangul", "other")
 
 
@@ -143,11 +144,17 @@ def compute(column: pa.Array | pa.ChunkedArray, names: Iterable[str], languages:
     wanted = {name: SIGNALS[name] for name in names}
     needs = frozenset().union(*(signal.needs for signal in wanted.values()))
     flags = (measure.REPEATS if REPEATS in needs else 0) | (measure.COMPRESSION if COMPRESSION in needs else 0)
-    counts = _measurer().count(column, languages, flags)
-    without = counts.null
-    if languages is not None:
-        without = without | np.array([language is not None and base_language(language) not in STOP_WORDS for language in languages], bool)
-    return {
-        name: pa.array(signal.formula(counts), pa.float64(), mask=without if LANGUAGE in signal.needs else counts.null)
-        for name, signal in wanted.items()
-    }
+    # What is counted of a document takes a hundred numbers, so it is held for some of them at a time.
+    parts: dict[str, list[pa.Array]] = {name: [] for name in wanted}
+    for start in range(0, max(1, len(column)), ROWS_AT_ONCE):
+        some = languages[start : start + ROWS_AT_ONCE] if languages is not None else None
+        counts = _measurer().count(column.slice(start, ROWS_AT_ONCE), some, flags, start)
+        foreign = counts.null if some is None else counts.null | np.array([_has_no_stop_words(language) for language in some], bool)
+        for name, signal in wanted.items():
+            missing = foreign if LANGUAGE in signal.needs else counts.null
+            parts[name].append(pa.array(signal.formula(counts), pa.float64(), mask=missing))
+    return {name: pa.concat_arrays(made) for name, made in parts.items()}
+
+
+def _has_no_stop_words(language: str | None) -> bool:
+    return language is not None and base_language(language) not in STOP_WORDS

@@ -1,0 +1,59 @@
+"""Kernels are compiled once on a machine, and run also where nothing can be kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dataproc.kernels.compiling import CACHE_VARIABLE
+
+PROGRAM = """
+import pyarrow as pa
+from dataproc.rules.signals import compute
+print(compute(pa.array(["a b a b"]), ["words", "top_2gram_character_fraction"])["words"][0])
+"""
+
+
+def start(cache: str) -> subprocess.Popen:
+    environment = {**os.environ, CACHE_VARIABLE: cache, "NUMBA_DEBUG_CACHE": "1"}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_two_processes_at_once_compile_once_and_later_ones_not_at_all(tmp_path):
+    both = [start(str(tmp_path)) for _ in range(2)]
+    told = [process.communicate(timeout=250)[0] for process in both]
+    assert all(process.returncode == 0 for process in both) and all(text.endswith("4.0\n") for text in told)
+    saved = [line.split("'")[1] for text in told for line in text.splitlines() if "data saved" in line]
+    assert saved and len(saved) == len(set(saved))
+    later = start(str(tmp_path)).communicate(timeout=60)[0]
+    assert "data loaded" in later and "data saved" not in later
+
+
+@pytest.mark.parametrize("place", ["/proc/nowhere", "file/below"])
+def test_where_nothing_can_be_kept_kernels_run_all_the_same(tmp_path, place):
+    (tmp_path / "file").write_text("a file where the folder should be")
+    process = start(str(tmp_path / place) if not place.startswith("/") else place)
+    out, _ = process.communicate(timeout=250)
+    assert process.returncode == 0 and out.endswith("4.0\n") and "data saved" not in out
+
+
+def test_a_folder_that_others_may_write_is_not_trusted(tmp_path):
+    """What lies in it is run as code."""
+    folder = tmp_path / "open"
+    folder.mkdir()
+    program = "from dataproc.kernels.compiling import _usable; from pathlib import Path; import sys; print(_usable(Path(sys.argv[1])))"
+    folder.chmod(0o777)
+    assert subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True).stdout == "False\n"
+    folder.chmod(0o700)
+    assert subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+@pytest.mark.slow
+def test_the_first_use_takes_less_than_half_a_minute(tmp_path):
+    begun = time.monotonic()
+    assert start(str(tmp_path)).wait(timeout=250) == 0
+    assert time.monotonic() - begun < 30
