@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,13 +15,19 @@ from dataproc.kernels.compiling import compiled_once, kernel
 from dataproc.kernels.compression import compressed_size
 from dataproc.kernels.counts import COUNTS, Count
 from dataproc.kernels.lists import base_language
-from dataproc.kernels.repeats import repeats, twice_median_length
+from dataproc.kernels.repeats import WRAP, keep_repeated, repeats, twice_median_length
 from dataproc.kernels.walk import walk
 
 REPEATS = 1  # flags of what is wanted beside the walk
 COMPRESSION = 2
-_WRAP = 1 << 31  # stamps of interning tables begin anew here
 _SMALL_COUNTS = 256
+_MOST_BYTES = (1 << 32) - 4  # of which every second may end a word: numbers of words have 31 bits
+# What is counted of the parts of a giant and summed; every other count is the same in each.
+_OF_PARTS = (
+    Count.DISTINCT_WORDS,
+    Count.DUPLICATE_LINES, Count.DUPLICATE_LINE_CHARACTERS, Count.COPIED_LINES, Count.COPIED_LINE_CHARACTERS,
+    Count.DUPLICATE_PARAGRAPHS, Count.DUPLICATE_PARAGRAPH_CHARACTERS, Count.COPIED_PARAGRAPHS, Count.COPIED_PARAGRAPH_CHARACTERS,
+)  # fmt: skip
 
 
 @kernel
@@ -34,34 +41,93 @@ def _count_entropy(counts, distinct, nlogn):
 
 
 @kernel
-def measure(data, offsets, row, languages, wanted, t, x, nlogn, out, entropy):
+def _entropy(words, total):
+    """Bits per word. Rounded, so that the last bit of a machine's logarithm is of no matter."""
+    return math.floor((math.log2(words) - total / words) * 1e6 + 0.5) / 1e6 if words > 0 else 0.0
+
+
+@kernel
+def _clear_worn(x, most):
+    """Clears interning tables whose stamps have passed `most`."""
+    for table in range(3):
+        if x.bases[table] > most:
+            (x.table, x.line_table, x.paragraph_table)[table][:] = 0
+            x.bases[table] = 1
+
+
+@kernel
+def _finish(data, start, end, wanted, x, counts):
+    """What is counted after the walk. Returns a code."""
+    counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.long_places, x.long_lengths, counts[Count.WORDS])
+    if wanted & COMPRESSION:
+        counts[Count.COMPRESSED] = compressed_size(data, start, end, x.matches)
+    if wanted & REPEATS:
+        code, x.bases[0] = repeats(x, x.bases[0], counts)
+        return code
+    return s.OK
+
+
+@kernel
+def measure(data, offsets, row, giant, languages, wanted, t, x, nlogn, out, entropy):
     """Counts documents from `row` on into out (rows, COUNTS) int64 and entropy (rows,) float64 (bits per word). Returns (row, code):
-    (rows, OK), or the document that it stopped at and why."""
+    (rows, OK), or the document that it stopped at and why: that it has more than `giant` bytes, for one."""
     rows = len(offsets) - 1
     while row < rows:
-        for table in range(3):
-            if x.bases[table] > _WRAP:
-                (x.table, x.line_table, x.paragraph_table)[table][:] = 0
-                x.bases[table] = 1
+        start, end = offsets[row], offsets[row + 1]
+        if end - start > giant:
+            return row, s.GIANT
+        _clear_worn(x, WRAP)
         counts = out[row]
         counts[:] = 0
-        code = walk(data, offsets[row], offsets[row + 1], t, x, languages[row], counts)
+        code = walk(data, start, end, t, x, languages[row], counts)
         if code != s.OK:
             return row, code
         words = counts[Count.WORDS]
-        counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.ends, words)
-        if words > 0:
-            bits = math.log2(words) - _count_entropy(x.counts, counts[Count.DISTINCT_WORDS], nlogn) / words
-            # Rounded, so that the last bit of a machine's logarithm is of no matter.
-            entropy[row] = math.floor(bits * 1e6 + 0.5) / 1e6
+        entropy[row] = _entropy(words, _count_entropy(x.counts, counts[Count.DISTINCT_WORDS], nlogn))
         if wanted & REPEATS:
-            code, x.bases[0] = repeats(x.ids, x.keys, x.first, x.counts, x.marks, x.table, x.ends, x.bases[0], counts)
-            if code != s.OK:
-                return row, code
-        if wanted & COMPRESSION:
-            counts[Count.COMPRESSED] = compressed_size(data, offsets[row], offsets[row + 1], x.matches)
+            keep_repeated(x.ids, x.counts, words, 0)
+        code = _finish(data, start, end, wanted, x, counts)
+        if code != s.OK:
+            return row, code
         row += 1
     return row, s.OK
+
+
+@kernel
+def measure_giant(data, offsets, row, languages, wanted, t, x, nlogn, out, entropy):
+    """The same for one document, in as many parts as its distinct words, lines and paragraphs ask for. Returns a code: OK, INVALID."""
+    start, end = offsets[row], offsets[row + 1]
+    counts, of_part = out[row], out[row + 1]
+    parts = 1
+    while True:
+        counts[:] = 0
+        offset = 0
+        total = 0.0
+        code = s.OK
+        for part in range(parts):
+            _clear_worn(x, WRAP)
+            of_part[:] = 0
+            x.split[0], x.split[1], x.split[2] = part, parts - 1, offset
+            code = walk(data, start, end, t, x, languages[row], of_part)
+            if code != s.OK:
+                break
+            distinct = of_part[Count.DISTINCT_WORDS]
+            total += _count_entropy(x.counts, distinct, nlogn)
+            if wanted & REPEATS:
+                keep_repeated(x.ids, x.counts, of_part[Count.WORDS], offset)
+            offset += distinct
+            for name in _OF_PARTS:
+                of_part[name] += counts[name]
+            for name in range(COUNTS):
+                counts[name] = of_part[name]
+        if code == s.OK or code == s.INVALID:
+            break
+        parts *= 2
+        _clear_worn(x, 0)  # the stamps that the walk has left are not booked
+    if code != s.OK:
+        return code
+    entropy[row] = _entropy(counts[Count.WORDS], total)
+    return _finish(data, start, end, wanted, x, counts)
 
 
 @dataclass(frozen=True)
@@ -79,17 +145,17 @@ class Counts:
 class Measurer:
     """Keeps the scratch arrays from one column to the next. Not for two threads at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, giant: int = s.GIANT_BYTES, giant_sizes: Callable[[int], s.Sizes] = s.Sizes.giant) -> None:
+        """giant: bytes from which on a document is measured in parts, with arrays of giant_sizes(its bytes)."""
+        self.giant, self.giant_sizes = giant, giant_sizes
         self.sizes = s.Sizes()
         self.scratch = s.make_scratch(self.sizes)
         self.nlogn = np.array([0.0] + [c * math.log2(c) for c in range(1, _SMALL_COUNTS)])
         with compiled_once():
             self.tables = s.tables()
-            self.count(pa.array(["a b"]), None, REPEATS | COMPRESSION)
+            self.count(pa.array(["a b", "c " * giant]), None, REPEATS | COMPRESSION)  # both kernels are compiled
 
-    def count(
-        self, column: pa.Array | pa.ChunkedArray, languages: list[str | None] | None, wanted: int, first_row: int = 0
-    ) -> Counts:
+    def count(self, column: pa.Array | pa.ChunkedArray, languages: list[str | None] | None, wanted: int, first_row: int = 0) -> Counts:
         """Counts the documents of a column. languages: of each row, None where unknown (then English stop words are looked for).
         Raises ValueError for invalid UTF-8, naming the row, counted from
         first_row."""
@@ -104,17 +170,27 @@ class Measurer:
         return Counts(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("counts", "entropy", "null")))
 
     def _count(self, part: TextBuffers, languages: np.ndarray, wanted: int, before: int) -> Counts:
-        out = np.zeros((len(part), COUNTS), np.int64)
+        out = np.zeros((len(part) + 1, COUNTS), np.int64)  # one row more, in which the parts of a giant are counted
         entropy = np.zeros(len(part))
         row, code = 0, s.OK
         while row < len(part):
-            row, code = measure(part.data, part.offsets, row, languages, wanted, self.tables, self.scratch, self.nlogn, out, entropy)
+            row, code = measure(
+                part.data, part.offsets, row, self.giant, languages, wanted, self.tables, self.scratch, self.nlogn, out, entropy
+            )
+            if code == s.GIANT:
+                size = int(part.offsets[row + 1] - part.offsets[row])
+                if size > _MOST_BYTES:
+                    raise ValueError(f"row {before + row} has {size} bytes; a document may have {_MOST_BYTES}")
+                x = s.make_scratch(self.giant_sizes(size))
+                code = measure_giant(part.data, part.offsets, row, languages, wanted, self.tables, x, self.nlogn, out, entropy)
+                del x
+                row += code == s.OK
             if code == s.INVALID:
                 raise ValueError(f"row {before + row} is not valid UTF-8")
             if code != s.OK:
                 self._enlarge(code, int(part.offsets[row + 1] - part.offsets[row]))
         self._shrink()
-        return Counts(out, entropy, part.null)
+        return Counts(out[:-1], entropy, part.null)
 
     def _enlarge(self, code: int, size: int) -> None:
         """Twice what was too small, but not more than a document of that many bytes can need."""
@@ -126,7 +202,7 @@ class Measurer:
         self.scratch = s.make_scratch(self.sizes)
 
     def _shrink(self) -> None:
-        """Back to the usual sizes after a giant, so that one document does not cost every later one its memory."""
+        """Back to the usual sizes after a large document, so that it does not cost every later one its memory."""
         if self.sizes != s.Sizes():
             del self.scratch
             self.sizes = s.Sizes()

@@ -11,6 +11,7 @@ from dataproc.kernels.compiling import kernel
 
 _M1 = np.uint64(0x9E3779B97F4A7C15)  # golden ratio
 _M2 = np.uint64(0xD6E8FEB86659FD93)
+_M2_INVERSE = np.uint64(pow(0xD6E8FEB86659FD93, -1, 1 << 64))
 _ONE = np.uint64(1)
 _32 = np.uint64(32)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -56,6 +57,13 @@ def load(data, start, end):
 def mix(h):
     """Spreads 64 bits; a bijection."""
     h = (h ^ (h >> _32)) * _M2
+    return h ^ (h >> _32)
+
+
+@kernel(inline=True)
+def unmix(h):
+    """What `mix` made h of."""
+    h = (h ^ (h >> _32)) * _M2_INVERSE
     return h ^ (h >> _32)
 
 

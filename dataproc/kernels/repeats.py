@@ -3,6 +3,9 @@
 An n-gram occurs twice only if both (n-1)-grams in it do. So each length looks at what was left of the one before: an n-gram is the pair
 of the numbers of its two (n-1)-grams, equal pairs get equal numbers, and those that occur once are left out. No hash stands for an
 n-gram, so two different ones are never taken for the same; and in ordinary text little is left after a few lengths.
+
+A document's n-grams may be more than the tables of a giant hold. Then those whose hash is of one part are numbered at a time, into a
+second array.
 """
 
 from __future__ import annotations
@@ -11,53 +14,71 @@ import numpy as np
 
 from dataproc.kernels.compiling import kernel
 from dataproc.kernels.counts import Count
-from dataproc.kernels.primitives import grow, intern, mix
+from dataproc.kernels.primitives import grow, intern, mix, unmix
 from dataproc.kernels.scratch import GROUPS_FULL, OK
+from dataproc.kernels.walk import LONG, NONE
 
 _FIRST_BITS = 10
-NONE = np.uint32(0xFFFFFFFF)  # in the place of an n-gram that occurs once
 LONGEST = 10
 REPEAT = 5  # the n-gram length of longest_repeat
+WRAP = 1 << 31  # stamps of interning tables begin anew here
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
+_FIRST = np.uint32(0x80000000)  # this bit of a number says: its n-gram was not there before
+_NUMBER = np.uint32(0x7FFFFFFF)
+_32 = np.uint64(32)
+
+
+@kernel
+def _long_length(long_places, long_lengths, word):
+    low, high = np.int64(1), np.int64(long_places[0])
+    while low < high:
+        middle = (low + high) >> 1
+        if long_places[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return np.int64(long_lengths[low])
 
 
 @kernel(inline=True)
-def span_length(ends, word, n):
-    """Characters of n words from a word on. ends: (words + 1,) uint32, the characters of all words before each."""
-    return np.int64(ends[word + n]) - np.int64(ends[word])
+def span_length(lengths, long_places, long_lengths, word, n):
+    """Characters of n words from a word on."""
+    total = np.int64(0)
+    for k in range(word, word + n):
+        one = np.int64(lengths[k])
+        total += one if one < LONG else _long_length(long_places, long_lengths, k)
+    return total
 
 
 @kernel
-def _keep_repeated(ids, counts, places):
-    """Leaves the numbers that occur twice or more, NONE in the place of others; returns the place after the last that is left."""
-    after = 0
-    for k in range(places):
+def keep_repeated(ids, counts, words, offset):
+    """Puts NONE in the place of words that occur once. counts: of the numbers from offset on; lower ones stay."""
+    for k in range(words):
         number = ids[k]
-        if number != NONE:
-            if counts[number] > 1:
-                after = k + 1
-            else:
-                ids[k] = NONE
-    return after
+        if number != NONE and number >= offset and counts[number - offset] == 1:
+            ids[k] = NONE
 
 
 @kernel
-def _pair(ids, keys, first, counts, table, places, base):
-    """Numbers for neighbours: those of the n-grams one word longer, in the place of their first word. Returns (code, groups, base);
-    each number's count and first place go to counts and first."""
+def _pair(ids, out, keys, first, counts, table, places, base, part, mask, offset):
+    """Numbers, from offset on, for neighbours whose hash is `part` under the mask: those of the n-grams one word longer, into `out`
+    (which may be ids, where the mask is 0) in the place of their first word. Returns (code, groups, base, the place stopped at); each
+    number's count and first place go to counts and first."""
     bits = np.int64(_FIRST_BITS)
     groups = np.int64(0)
     for k in range(places - 1):
-        if ids[k] == NONE:
+        one, other = ids[k], ids[k + 1]
+        if one == NONE or other == NONE:
+            out[k] = NONE
             continue
-        if ids[k + 1] == NONE:
-            ids[k] = NONE
+        key = mix((np.uint64(one & _NUMBER) << _32 | np.uint64(other & _NUMBER)) * _MULTIPLIER)
+        if key & mask != part:
             continue
-        if groups >= len(keys):
-            return GROUPS_FULL, groups, base
+        if groups >= len(keys) or 2 * groups >= len(table):
+            return GROUPS_FULL, groups, base, k
         if 2 * groups > np.int64(1) << bits:
             bits, base = grow(table, bits, base, keys, groups)
-        key = mix((np.uint64(ids[k]) << np.uint64(32) | np.uint64(ids[k + 1])) * _MULTIPLIER)
         number = intern(table, bits, base, key, keys, groups)
         if number == groups:
             first[number] = k
@@ -65,35 +86,63 @@ def _pair(ids, keys, first, counts, table, places, base):
             groups += 1
         else:
             counts[number] += np.uint32(1)
-        ids[k] = np.uint32(number)
-    ids[places - 1] = NONE
-    return OK, groups, base + groups
+        out[k] = np.uint32(offset + number)
+    out[places - 1] = NONE
+    return OK, groups, base + groups, places - 1
 
 
 @kernel
-def _top(first, counts, ends, groups, n, out):
-    """The most frequent n-gram: by the paper the longest of equally frequent ones; by dolma and datatrove the first of them."""
+def _undo(ids, keys, stop):
+    """Makes of the numbers in ids[:stop] those again that `_pair` made them of, where it worked in place and stopped."""
+    for k in range(stop - 1, -1, -1):
+        if ids[k] == NONE:
+            continue
+        pair = unmix(keys[ids[k]]) * _INVERSE
+        ids[k] = np.uint32(pair >> _32)
+        if k + 1 < stop and ids[k + 1] == NONE:
+            ids[k + 1] = np.uint32(pair & np.uint64(0xFFFFFFFF))
+
+
+@kernel
+def _settle(out, first, counts, groups):
+    """NONE in the place of an n-gram that occurs once; of the others the first place is marked."""
+    for g in range(groups):
+        if counts[g] == 1:
+            out[first[g]] = NONE
+        else:
+            out[first[g]] |= _FIRST
+
+
+@kernel
+def _top(first, counts, groups, lengths, long_places, long_lengths, n, top):
+    """Looks for the most frequent n-gram among groups, beside what was found in other parts. top: (3,) int64, its count, its characters
+    (by the paper, the longest of equally frequent ones), and its place (by dolma and datatrove, the first of them)."""
     most = np.uint32(1)
     for g in range(groups):
         most = max(most, counts[g])
-    if most < 2:
+    if most < 2 or most < top[0]:
         return
-    longest = np.int64(0)
-    earliest = np.int64(-1)
+    if most > top[0]:
+        top[0], top[1], top[2] = most, 0, first[0] + WRAP
     for g in range(groups):
         if counts[g] == most:
-            size = span_length(ends, np.int64(first[g]), n)
-            longest = max(longest, size)
-            if earliest < 0:
-                earliest = size
-    out[Count.TOP_2 + n - 2] = longest * most
-    out[Count.TOP_2_DOLMA + n - 2] = earliest * most
-    out[Count.TOP_2_DATATROVE + n - 2] = (earliest + n - 1) * most  # the spaces between its words are counted
+            top[1] = max(top[1], span_length(lengths, long_places, long_lengths, np.int64(first[g]), n))
+            top[2] = min(top[2], np.int64(first[g]))
 
 
 @kernel
-def _duplicates(ids, first, counts, marks, ends, places, n, out):
-    """Characters in n-grams that occur more than once, by four definitions."""
+def _book_top(top, lengths, long_places, long_lengths, n, out):
+    if top[0] < 2:
+        return
+    earliest = span_length(lengths, long_places, long_lengths, top[2], n)
+    out[Count.TOP_2 + n - 2] = top[1] * top[0]
+    out[Count.TOP_2_DOLMA + n - 2] = earliest * top[0]
+    out[Count.TOP_2_DATATROVE + n - 2] = (earliest + n - 1) * top[0]  # the spaces between its words are counted
+
+
+@kernel
+def _duplicates(ids, marks, lengths, long_places, long_lengths, places, n, out):
+    """Characters in n-grams that occur more than once, by four definitions. marks: a bit for each number."""
     covered = np.int64(0)  # words before this one are counted
     covered_copies = np.int64(0)
     paper = np.int64(0)
@@ -103,28 +152,28 @@ def _duplicates(ids, first, counts, marks, ends, places, n, out):
     resume = np.int64(0)  # datatrove goes on here after a repeat
     run = np.int64(0)
     longest = np.int64(0)
-    for k in range(places):
-        number = ids[k]
-        if number == NONE or counts[number] < 2:
+    for word in range(np.int64(places)):
+        if ids[word] == NONE:
             continue
-        word = np.int64(k)
-        size = span_length(ends, word, n)
+        size = span_length(lengths, long_places, long_lengths, word, n)
         dolma += size
         begin = max(word, covered_copies)
-        copies += span_length(ends, begin, word + n - begin)
+        copies += size if begin == word else span_length(lengths, long_places, long_lengths, begin, word + n - begin)
         covered_copies = word + n
-        if first[number] < word:
+        if not ids[word] & _FIRST:
             begin = max(word, covered)
-            paper += span_length(ends, begin, word + n - begin)
+            paper += size if begin == word else span_length(lengths, long_places, long_lengths, begin, word + n - begin)
             run = run + word + n - begin if word <= covered else np.int64(n)
             longest = max(longest, run)
             covered = word + n
         if word >= resume:
-            if marks[number]:
+            number = np.int64(ids[word] & _NUMBER)
+            bit = np.uint8(1 << (number & 7))
+            if marks[number >> 3] & bit:
                 datatrove += size
                 resume = word + n
             else:
-                marks[number] = 1
+                marks[number >> 3] |= bit
     out[Count.DUPLICATE_5 + n - 5] = paper
     out[Count.DUPLICATE_5_DCLM + n - 5] = copies
     out[Count.DUPLICATE_5_DOLMA + n - 5] = dolma
@@ -134,42 +183,66 @@ def _duplicates(ids, first, counts, marks, ends, places, n, out):
 
 
 @kernel
-def repeats(ids, keys, first, counts, marks, table, ends, base, out):
-    """Fills the n-gram counts of a document from what `walk` has left of it: ids, counts, ends. Returns (code, base): OK or
-    GROUPS_FULL. Uses up ids."""
-    words = out[Count.WORDS]
-    _all_sizes(ends, words, out)
-    if words < 2:
-        return OK, base
-    _firsts(ends, words, out)
-    places = _keep_repeated(ids, counts, words)
+def repeats(x, base, out):
+    """Fills the n-gram counts of a document from what the walk and `keep_repeated` have left of it: ids and lengths. Returns (code,
+    base): OK or, where x has no second array to work in parts with, GROUPS_FULL. Uses up ids."""
+    ids, spare, keys, first, counts, marks, table, top = x.ids, x.spare, x.keys, x.first, x.counts, x.marks, x.table, x.top
+    lengths, long_places, long_lengths = x.lengths, x.long_places, x.long_lengths
+    places = out[Count.WORDS]
+    _all_sizes(lengths, long_places, long_lengths, places, out)
+    _firsts(lengths, long_places, long_lengths, places, out)
     for n in range(2, LONGEST + 1):
+        while places > 0 and ids[places - 1] == NONE:
+            places -= 1
         if places < 2:
             break
-        code, groups, base = _pair(ids, keys, first, counts, table, places, base)
-        if code != OK:
+        top[:] = 0
+        code, groups, base, stop = _pair(ids, ids, keys, first, counts, table, places, base, np.uint64(0), np.uint64(0), 0)
+        if code == OK:
+            if n <= 4:
+                _top(first, counts, groups, lengths, long_places, long_lengths, n, top)
+            _settle(ids, first, counts, groups)
+        elif len(spare) < places:
             return code, base
-        if n <= 4:
-            _top(first, counts, ends, groups, n, out)
         else:
-            marks[:groups] = 0
-            _duplicates(ids, first, counts, marks, ends, places, n, out)
-        places = _keep_repeated(ids, counts, places)
+            _undo(ids, keys, stop)
+            parts = 1
+            while code != OK:
+                parts *= 2
+                top[:] = 0
+                groups = 0
+                for part in range(parts):
+                    table[:] = 0
+                    code, more, base, stop = _pair(
+                        ids, spare, keys, first, counts, table, places, 1, np.uint64(part), np.uint64(parts - 1), groups
+                    )
+                    if code != OK:
+                        break
+                    if n <= 4:
+                        _top(first, counts, more, lengths, long_places, long_lengths, n, top)
+                    _settle(spare, first, counts, more)
+                    groups += more
+            ids, spare = spare, ids
+        if n <= 4:
+            _book_top(top, lengths, long_places, long_lengths, n, out)
+        else:
+            marks[: (groups >> 3) + 1] = 0
+            _duplicates(ids, marks, lengths, long_places, long_lengths, places, n, out)
     return OK, base
 
 
 @kernel
-def _firsts(ends, words, out):
-    """What dolma and datatrove count when no n-gram repeats: the first one. `_top` overwrites it when one does."""
+def _firsts(lengths, long_places, long_lengths, words, out):
+    """What dolma and datatrove count when no n-gram repeats: the first one. `_book_top` overwrites it when one does."""
     for n in range(2, 5):
         if words >= n:
-            size = span_length(ends, 0, n)
+            size = span_length(lengths, long_places, long_lengths, 0, n)
             out[Count.TOP_2_DOLMA + n - 2] = size
             out[Count.TOP_2_DATATROVE + n - 2] = size + n - 1
 
 
 @kernel
-def _all_sizes(ends, words, out):
+def _all_sizes(lengths, long_places, long_lengths, words, out):
     """Characters of all n-grams, repeated or not, for dolma's fractions."""
     for n in range(5, 11):
         if words < n:
@@ -177,33 +250,35 @@ def _all_sizes(ends, words, out):
         # A word is in as many n-grams as there are places for it: n of them, fewer near the ends.
         total = n * out[Count.WORD_CHARACTERS]
         for k in range(n - 1):
-            total -= (n - 1 - k) * (span_length(ends, k, 1) + span_length(ends, words - 1 - k, 1))
+            ends = span_length(lengths, long_places, long_lengths, k, 1)
+            ends += span_length(lengths, long_places, long_lengths, words - 1 - k, 1)
+            total -= (n - 1 - k) * ends
         out[Count.ALL_5_DOLMA + n - 5] = total
 
 
 @kernel
-def twice_median_length(histogram, ends, words):
+def twice_median_length(histogram, long_places, long_lengths, words):
     """Twice the median of the words' lengths: the sum of the two in the middle."""
     if words == 0:
         return 0
-    return _nth_length(histogram, ends, words, (words - 1) // 2) + _nth_length(histogram, ends, words, words // 2)
+    lower = _nth_length(histogram, long_places, long_lengths, (words - 1) // 2)
+    return lower + _nth_length(histogram, long_places, long_lengths, words // 2)
 
 
 @kernel
-def _nth_length(histogram, ends, words, place):
+def _nth_length(histogram, long_places, long_lengths, place):
     seen = np.int64(0)
-    last = len(histogram) - 1
-    for length in range(last):
+    for length in range(LONG):
         seen += histogram[length]
         if seen > place:
             return length
     # Among the long ones: the least length that enough words do not exceed, by halving.
-    low, high = np.int64(last), np.int64(ends[words])
+    low, high = np.int64(LONG), np.int64(0xFFFFFFFF)
     while low < high:
         middle = (low + high) >> 1
-        below = np.int64(0)
-        for k in range(words):
-            below += span_length(ends, k, 1) <= middle
+        below = seen
+        for k in range(1, np.int64(long_places[0]) + 1):
+            below += long_lengths[k] <= middle
         if below > place:
             high = middle
         else:

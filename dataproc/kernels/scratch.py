@@ -12,12 +12,13 @@ from dataproc.kernels import unicode
 from dataproc.kernels.lists import LOREM_IPSUM, POLICY_PHRASES, STOP_WORDS
 
 # Codes that a kernel returns for a document.
-OK, INVALID, WORDS_FULL, GROUPS_FULL, LINES_FULL, PARAGRAPHS_FULL = range(6)
+OK, INVALID, WORDS_FULL, GROUPS_FULL, LINES_FULL, PARAGRAPHS_FULL, GIANT = range(7)
 
 # Class bits of bytes, beside those of characters in unicode.py.
 SPECIAL = 8192  # an ASCII character that the walk looks at: . # { } : and the j of javascript
 NONASCII = 16384
 STOP_SLOTS = 64
+GIANT_BYTES = 1 << 21  # a larger document is measured in parts; what a smaller one needs is no matter
 _SPECIALS = ".#{}:jJ"
 PHRASES = (LOREM_IPSUM, *POLICY_PHRASES)
 LOREM = 0  # its place in PHRASES
@@ -29,8 +30,8 @@ Tables = namedtuple(
 )
 Scratch = namedtuple(
     "Scratch",
-    "ids ends histogram keys first counts marks table line_keys line_counts line_table "
-    "paragraph_keys paragraph_counts paragraph_table buffer bases matches",
+    "ids spare lengths long_places long_lengths histogram keys first counts marks table line_keys line_counts line_table "
+    "paragraph_keys paragraph_counts paragraph_table buffer bases split top matches",
 )
 
 
@@ -90,12 +91,26 @@ def _stop_words() -> tuple[np.ndarray, ...]:
 
 @dataclass
 class Sizes:
-    """Capacities: words of a document, groups (distinct words or n-grams), distinct lines and paragraphs."""
+    """Capacities: words of a document, groups (distinct words or n-grams), distinct lines and paragraphs, words of 255 characters or
+    more; and words for which there is a second array of numbers, which only giants use."""
 
     words: int = 1 << 19
     groups: int = 1 << 18
     lines: int = 1 << 14
     paragraphs: int = 1 << 14
+    longs: int = GIANT_BYTES // 255 + 1
+    spare: int = 1
+
+    @classmethod
+    def giant(cls, size: int) -> Sizes:
+        """Of a document of that many bytes: its words, and of all that is looked up in tables a fixed part. The part is such that
+        arrays and tables stay under four times the document, and that the number of parts does not grow with the document."""
+
+        def part(of: int, least: int) -> int:
+            return max(least, 1 << max(0, (size // of).bit_length() - 1))
+
+        words = size // 2 + 1
+        return cls(words, part(64, cls.groups), part(32, cls.lines), part(128, cls.paragraphs), size // 255 + 1, words)
 
 
 def make_scratch(sizes: Sizes) -> Scratch:
@@ -106,12 +121,15 @@ def make_scratch(sizes: Sizes) -> Scratch:
 
     return Scratch(
         ids=np.empty(sizes.words, np.uint32),
-        ends=np.zeros(sizes.words + 1, np.uint32),
+        spare=np.empty(sizes.spare, np.uint32),
+        lengths=np.empty(sizes.words, np.uint8),
+        long_places=np.empty(sizes.longs + 1, np.uint32),
+        long_lengths=np.empty(sizes.longs + 1, np.uint32),
         histogram=np.zeros(256, np.int64),
         keys=np.empty(sizes.groups, np.uint64),
         first=np.empty(sizes.groups, np.uint32),
         counts=np.empty(sizes.groups, np.uint32),
-        marks=np.empty(sizes.groups, np.uint8),
+        marks=np.empty(max(sizes.groups, sizes.spare) // 8 + 1, np.uint8),
         table=table(sizes.groups),
         line_keys=np.empty(sizes.lines, np.uint64),
         line_counts=np.empty(sizes.lines, np.uint32),
@@ -121,5 +139,7 @@ def make_scratch(sizes: Sizes) -> Scratch:
         paragraph_table=table(sizes.paragraphs),
         buffer=np.empty(256, np.uint8),
         bases=np.ones(3, np.int64),
+        split=np.zeros(3, np.int64),
+        top=np.zeros(3, np.int64),
         matches=np.zeros(1 << 13, np.int64),
     )

@@ -35,6 +35,8 @@ from dataproc.kernels.unicode import (
     UNSPACED,
 )
 
+LONG = 255  # characters from which on a word's length does not stand in `lengths`
+NONE = np.uint32(0xFFFFFFFF)  # in the place of a word that has no number, or of an n-gram that occurs once
 _FIRST_BITS = 10  # slots of an interning table for a new document
 _FIELD = np.uint64(0xFFF)  # character classes are summed in five fields of 12 bits
 _STOPPERS = np.uint16(SPACE | SPECIAL | NONASCII)
@@ -186,10 +188,8 @@ def _stop_word(data, start, end, stage, classes, lowers, keys, numbers, longest,
 
 
 @kernel(inline=True)
-def _count_copy(number, count, counts, characters, out, total, duplicates, copies):
-    """Books one line or paragraph under its number. Three columns each: count, then characters."""
-    out[total] += 1
-    out[total + 1] += characters
+def _count_copy(number, count, counts, characters, out, duplicates, copies):
+    """Books one line or paragraph under its number. Two columns each: count, then characters."""
     if number == count:
         counts[number] = 1
         return count + 1
@@ -204,14 +204,21 @@ def _count_copy(number, count, counts, characters, out, total, duplicates, copie
 
 @kernel
 def walk(data, start, end, t, x, language, out):
-    """Counts one document, data[start:end], into out (COUNTS,) int64, and leaves word numbers in ids, their lengths in lengths and
-    their counts in counts. Returns a code of scratch.py: OK, INVALID UTF-8, or what was too small."""
+    """Counts one document, data[start:end], into out (COUNTS,) int64, and leaves word numbers in ids, their lengths in lengths (and of
+    the long ones in long_lengths) and their counts in counts. Returns a code of scratch.py: OK, INVALID UTF-8, or what was too small.
+
+    x.split is (part, mask, offset): only words, lines and paragraphs whose hash is `part` under the mask are numbered and looked for
+    among the earlier ones; words from `offset` on. A giant is walked once for each part, every other document once, as part 0 under
+    mask 0.
+    """
     # Taken out of their tuples once: each access costs a reference count.
     ascii, field_table, stage, classes, scripts, lowers = t.ascii, t.fields, t.stage, t.classes, t.scripts, t.lowers
     phrases, phrase_lengths, phrase_anchors, pairs = t.phrases, t.phrase_lengths, t.phrase_anchors, t.phrase_pairs
     row_keys, row_numbers = t.stop_keys[language], t.stop_numbers[language]
     stop_longest, stop_letters = t.stop_longest[language], t.stop_letters[language]
-    ids, ends, histogram, buffer, bases = x.ids, x.ends, x.histogram, x.buffer, x.bases
+    ids, lengths, histogram, buffer, bases = x.ids, x.lengths, x.histogram, x.buffer, x.bases
+    long_places, long_lengths = x.long_places, x.long_lengths
+    part, mask, offset = np.uint64(x.split[0]), np.uint64(x.split[1]), x.split[2]
     keys, counts, table = x.keys, x.counts, x.table
     line_keys, line_counts, line_table = x.line_keys, x.line_counts, x.line_table
     paragraph_keys, paragraph_counts, paragraph_table = x.paragraph_keys, x.paragraph_counts, x.paragraph_table
@@ -246,6 +253,7 @@ def walk(data, start, end, t, x, language, out):
     last_dot = np.int64(-2)
     word_characters = np.int64(0)
     longest_word = np.int64(0)
+    longs = np.int64(0)  # of LONG characters or more
     histogram[:] = 0
     while True:
         # White space. The end of the text ends a line as a line feed does.
@@ -278,15 +286,17 @@ def walk(data, start, end, t, x, language, out):
                 if not ended:
                     newlines += 1
                 if not blank:
-                    if line_number >= len(line_keys) or 2 * line_number >= len(line_table):
-                        return LINES_FULL
-                    if 2 * line_number > np.int64(1) << line_bits:
-                        line_bits, line_base = grow(line_table, line_bits, line_base, line_keys, line_number)
                     size = line_last - line_first
-                    number = intern(line_table, line_bits, line_base, hash_span(data, line_start, line_end), line_keys, line_number)
-                    line_number = _count_copy(
-                        number, line_number, line_counts, size, out, Count.LINES, Count.DUPLICATE_LINES, Count.COPIED_LINES
-                    )
+                    out[Count.LINES] += 1
+                    out[Count.LINE_CHARACTERS] += size
+                    key = hash_span(data, line_start, line_end)
+                    if key & mask == part:
+                        if line_number >= len(line_keys) or 2 * line_number >= len(line_table):
+                            return LINES_FULL
+                        if 2 * line_number > np.int64(1) << line_bits:
+                            line_bits, line_base = grow(line_table, line_bits, line_base, line_keys, line_number)
+                        number = intern(line_table, line_bits, line_base, key, line_keys, line_number)
+                        line_number = _count_copy(number, line_number, line_counts, size, out, Count.DUPLICATE_LINES, Count.COPIED_LINES)
                     out[Count.SHORT_LINES] += size <= SHORT_LINE_CHARACTERS
                     first = code_at(data, line_start, line_end)
                     out[Count.BULLET_LINES] += (class_of(stage, classes, first) & BULLET) != 0
@@ -305,18 +315,21 @@ def walk(data, start, end, t, x, language, out):
                     paragraph_last = line_last
                     line_start = -1
                 if (blank or ended) and paragraph_start >= 0:
-                    if paragraph_number >= len(paragraph_keys) or 2 * paragraph_number >= len(paragraph_table):
-                        return PARAGRAPHS_FULL
-                    if 2 * paragraph_number > np.int64(1) << paragraph_bits:
-                        paragraph_bits, paragraph_base = grow(
-                            paragraph_table, paragraph_bits, paragraph_base, paragraph_keys, paragraph_number
-                        )
+                    size = paragraph_last - paragraph_first
+                    out[Count.PARAGRAPHS] += 1
+                    out[Count.PARAGRAPH_CHARACTERS] += size
                     key = hash_span(data, paragraph_start, paragraph_end)
-                    number = intern(paragraph_table, paragraph_bits, paragraph_base, key, paragraph_keys, paragraph_number)
-                    paragraph_number = _count_copy(
-                        number, paragraph_number, paragraph_counts, paragraph_last - paragraph_first, out,
-                        Count.PARAGRAPHS, Count.DUPLICATE_PARAGRAPHS, Count.COPIED_PARAGRAPHS,
-                    )  # fmt: skip
+                    if key & mask == part:
+                        if paragraph_number >= len(paragraph_keys) or 2 * paragraph_number >= len(paragraph_table):
+                            return PARAGRAPHS_FULL
+                        if 2 * paragraph_number > np.int64(1) << paragraph_bits:
+                            paragraph_bits, paragraph_base = grow(
+                                paragraph_table, paragraph_bits, paragraph_base, paragraph_keys, paragraph_number
+                            )
+                        number = intern(paragraph_table, paragraph_bits, paragraph_base, key, paragraph_keys, paragraph_number)
+                        paragraph_number = _count_copy(
+                            number, paragraph_number, paragraph_counts, size, out, Count.DUPLICATE_PARAGRAPHS, Count.COPIED_PARAGRAPHS
+                        )
                     paragraph_start = -1
             if ended:
                 break
@@ -404,22 +417,30 @@ def walk(data, start, end, t, x, language, out):
         line_last = (i - start) - extra
         if words >= len(ids):
             return WORDS_FULL
-        if distinct >= len(keys) or 2 * distinct >= len(table):
-            return GROUPS_FULL
-        if 2 * distinct > np.int64(1) << bits:
-            bits, base = grow(table, bits, base, keys, distinct)
         key = hash_span(data, word, i)
-        number = intern(table, bits, base, key, keys, distinct)
-        if number == distinct:
-            counts[number] = 1
-            distinct += 1
-        else:
-            counts[number] += np.uint32(1)
-        ids[words] = np.uint32(number)
-        histogram[min(length, len(histogram) - 1)] += 1
+        if key & mask == part:
+            if distinct >= len(keys) or 2 * distinct >= len(table):
+                return GROUPS_FULL
+            if 2 * distinct > np.int64(1) << bits:
+                bits, base = grow(table, bits, base, keys, distinct)
+            number = intern(table, bits, base, key, keys, distinct)
+            if number == distinct:
+                counts[number] = 1
+                distinct += 1
+            else:
+                counts[number] += np.uint32(1)
+            ids[words] = np.uint32(offset + number)
+        elif part == 0:
+            ids[words] = NONE
+        short = min(length, LONG)
+        histogram[short] += 1
+        lengths[words] = np.uint8(short)
+        if short == LONG:
+            longs += 1
+            long_places[longs] = np.uint32(words)
+            long_lengths[longs] = np.uint32(length)
         words += 1
         word_characters += length
-        ends[words] = np.uint32(word_characters)
         longest_word = max(longest_word, length)
         out[Count.ALPHABETIC_WORDS] += (union & ALPHA) != 0
         out[Count.NON_SYMBOL_WORDS] += (union & PLAIN) != 0
@@ -468,6 +489,7 @@ def walk(data, start, end, t, x, language, out):
     for k in range(16):
         out[Count.STOP_WORDS] += (stops >> k) & 1
         out[Count.CASED_STOP_WORDS] += (cased >> k) & 1
+    long_places[0] = np.uint32(longs)
     bases[0] = base + distinct
     bases[1] = line_base + line_number
     bases[2] = paragraph_base + paragraph_number

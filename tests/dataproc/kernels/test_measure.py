@@ -114,6 +114,31 @@ def test_arrays_grow_to_a_large_document_and_back():
     assert measurer.sizes == scratch.Sizes()
 
 
+@pytest.fixture(scope="module")
+def in_parts() -> Measurer:
+    """Takes every document of a few bytes for a giant, whose tables are so small that it takes many parts."""
+    return Measurer(giant=3, giant_sizes=lambda size: scratch.Sizes(size // 2 + 1, 4, 2, 2, size // 255 + 1, size // 2 + 1))
+
+
+@given(st.lists(st.one_of(TEXTS, st.lists(st.sampled_from("abc"), max_size=80).map(" ".join)), min_size=1, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_giants_are_counted_alike(in_parts, texts):
+    assert_counts(in_parts, texts)
+
+
+def test_giants_of_real_text(in_parts, shared_data):
+    with gzip.open(shared_data / "corpus_sample" / "text-00000.jsonl.gz", "rt", encoding="utf-8") as stream:
+        texts = [json.loads(line)["text"][:3_000] for _, line in zip(range(30), stream, strict=False)]
+    long = ["x" * size for size in (254, 255, 256, 700)]
+    assert_counts(in_parts, [*texts, "\n\n".join(long + long), " ".join([*long, "a", *long[1:]])])
+
+
+def test_a_giant_that_is_not_valid_is_refused(in_parts):
+    column = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 8, 20], np.int32)), pa.py_buffer(b"ok ok ok" + b"a b c d e f\xff"))
+    with pytest.raises(ValueError, match="row 1 is not valid UTF-8"):
+        in_parts.count(column, None, ALL)
+
+
 def test_stamps_wrap(measurer):
     text = "a b c a b c d"
     measurer.scratch.bases[:3] = (1 << 31) + 1
