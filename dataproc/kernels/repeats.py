@@ -63,13 +63,16 @@ def keep_repeated(ids, counts, words, offset):
 @kernel
 def _pair(ids, out, keys, first, counts, table, places, base, part, mask, offset):
     """Numbers, from offset on, for neighbours whose hash is `part` under the mask: those of the n-grams one word longer, into `out`
-    (which may be ids, where the mask is 0) in the place of their first word. Returns (code, groups, base, the place stopped at); each
+    (ids itself where the mask is 0, else it holds NONE) in the place of their first word. Returns (code, groups, base, the place stopped at); each
     number's count and first place go to counts and first."""
     bits = np.int64(_FIRST_BITS)
     groups = np.int64(0)
     for k in range(places - 1):
-        one, other = ids[k], ids[k + 1]
-        if one == NONE or other == NONE:
+        one = ids[k]
+        if one == NONE:
+            continue
+        other = ids[k + 1]
+        if other == NONE:
             out[k] = NONE
             continue
         key = mix((np.uint64(one & _NUMBER) << _32 | np.uint64(other & _NUMBER)) * _MULTIPLIER)
@@ -152,10 +155,16 @@ def _duplicates(ids, marks, lengths, long_places, long_lengths, places, n, out):
     resume = np.int64(0)  # datatrove goes on here after a repeat
     run = np.int64(0)
     longest = np.int64(0)
+    size = np.int64(0)
+    before = np.int64(-2)
     for word in range(np.int64(places)):
         if ids[word] == NONE:
             continue
-        size = span_length(lengths, long_places, long_lengths, word, n)
+        if word == before + 1 and lengths[before] < LONG and lengths[word + n - 1] < LONG:  # the last one, moved by a word
+            size += np.int64(lengths[word + n - 1]) - np.int64(lengths[before])
+        else:
+            size = span_length(lengths, long_places, long_lengths, word, n)
+        before = word
         dolma += size
         begin = max(word, covered_copies)
         copies += size if begin == word else span_length(lengths, long_places, long_lengths, begin, word + n - begin)
@@ -211,6 +220,7 @@ def repeats(x, base, out):
                 parts *= 2
                 top[:] = 0
                 groups = 0
+                spare[:places] = NONE
                 for part in range(parts):
                     table[:] = 0
                     code, more, base, stop = _pair(
