@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dataproc.documents import BASE_SIGNALS, BATCH_SCHEMA, SIGNAL_PREFIX, document_id, meta_json, shard_schema
 from dataproc.rules.signals import compute
@@ -147,14 +148,9 @@ class StageChain:
             names = [name for name in stage.signals() if SIGNAL_PREFIX + name in result.batch.schema.names]
             seen.append({name: result.batch.column(SIGNAL_PREFIX + name) for name in names})
             verdicts = {v.row: v for v in reversed(result.verdicts)}
-            losses += [self._loss(result.batch, stage.name, verdicts[row]) for row in sorted(verdicts)]
+            losses += _losses(result.batch, stage.name, [verdicts[row] for row in sorted(verdicts)])
             batch = without_rows(result.batch, set(verdicts))
         return Outcome(batch, losses, seen)
-
-    def _loss(self, batch: pa.RecordBatch, stage: str, verdict: Verdict) -> Loss:
-        value = {name: batch.column(name)[verdict.row].as_py() for name in ("row", "id", "source", "locator", "url", "language")}
-        text = batch.column("text")[verdict.row].as_py() or ""
-        return Loss(**value, stage=stage, verdict=verdict, text=text[:EXCERPT_SOURCE_CHARACTERS])
 
     def finish(self, batch: pa.RecordBatch) -> pa.Table:
         """Survivors in flight -> `row`, `locator` and the columns of the shard schema: base signals and content hash added."""
@@ -170,6 +166,19 @@ class StageChain:
             else:
                 arrays.append(_or_null(batch, column.name, column.type))
         return pa.Table.from_arrays(arrays, schema=pa.schema([("row", pa.int64()), ("locator", pa.string()), *self.schema]))
+
+
+def _losses(batch: pa.RecordBatch, stage: str, verdicts: list[Verdict]) -> list[Loss]:
+    if not verdicts:
+        return []
+    names = ["row", "id", "source", "locator", "url", "language"]
+    lost = batch.select([*names, "text"]).take(pa.array([verdict.row for verdict in verdicts], pa.int64()))
+    starts = pc.fill_null(pc.utf8_slice_codeunits(lost.column("text"), 0, EXCERPT_SOURCE_CHARACTERS), "").to_pylist()
+    columns = zip(*(lost.column(name).to_pylist() for name in names), verdicts, starts, strict=True)
+    return [
+        Loss(row, id, source, locator, stage, verdict, url, language, text)
+        for row, id, source, locator, url, language, verdict, text in columns
+    ]
 
 
 def _or_null(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:

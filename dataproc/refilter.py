@@ -28,7 +28,7 @@ from dataproc.rules.presets import EDIT_SIGNALS, Rule, RuleSet
 from dataproc.rules.signals import compute
 from dataproc.stages.registry import stage_class
 from dataproc.stages.rules import Rules, RulesConfig, judge
-from dataproc.statistics import DropSamples, Statistics, excerpt
+from dataproc.statistics import DropSamples, Statistics
 from dataproc.text_hash import text_key
 from dataproc.versions import DOCUMENTS, Version, describe_schema, now, open_version, version_digest
 from store import artefacts, files
@@ -239,8 +239,8 @@ class JudgeWorker:
         table = table.set_column(table.schema.get_field_index("signals"), self.schema.field("signals"), made)
         verdicts = judge(self.stage.rules.of, languages, flat)
         dropped = []
-        for verdict in verdicts:
-            row = table.slice(verdict.row, 1).select(["id", "source", "url", "language", "text"]).to_pylist()[0]
+        lost = table.select(["id", "source", "url", "language", "text"]).take(pa.array([v.row for v in verdicts], pa.int64())).to_pylist()
+        for verdict, row in zip(verdicts, lost, strict=True):
             samples.offer(
                 STAGE,
                 verdict.rule,
@@ -250,7 +250,7 @@ class JudgeWorker:
                 row["language"],
                 verdict.value,
                 verdict.threshold,
-                excerpt(row["text"]),
+                row["text"],
             )
             dropped.append(
                 {

@@ -21,7 +21,7 @@ from dataproc.documents import DECISION_SCHEMA
 from dataproc.parquet import RowGroupWriter, iterate_groups, open_parquet
 from dataproc.plan import MEGABYTE, read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
-from dataproc.statistics import DropSamples, Statistics, excerpt
+from dataproc.statistics import DropSamples, Statistics
 from dataproc.text_hash import text_key
 from dataproc.unit import RUN
 from dataproc.unit import STEP as PASS1
@@ -184,7 +184,7 @@ class _ShardRun:
     def _late_losses(self, beaten: pa.Table, losers: dict) -> pa.Table:
         """Decisions against survivors that lost to another document."""
         rows = []
-        for row in beaten.to_pylist():
+        for row in beaten.select(["row", "id", "source", "locator", "url", "language", "text"]).to_pylist():
             kind, winner = losers[row["row"]]
             if kind == "content":
                 verdict, stage, rule, detail = (
@@ -196,7 +196,7 @@ class _ShardRun:
             else:
                 verdict, stage, rule = "quarantined", RUN, "duplicate_id"
                 detail = {"error": "an earlier record of the same source has the same id"}
-            self.samples.offer(stage, rule, row["id"], row["source"], row["url"], row["language"], None, None, excerpt(row["text"]))
+            self.samples.offer(stage, rule, row["id"], row["source"], row["url"], row["language"], None, None, row["text"])
             named = {name: row[name] for name in ("row", "id", "source", "locator")}
             rows.append({**named, "verdict": verdict, "stage": stage, "rule": rule, "detail": detail_json(detail, row["url"])})
         return pa.Table.from_pylist(rows, schema=WORK_SCHEMA)

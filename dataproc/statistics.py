@@ -243,14 +243,14 @@ class DropSamples:
         language: str | None,
         value: float | None,
         threshold: float | None,
-        excerpt: str,
+        text: str,
     ) -> None:
-        """Considers a dropped or quarantined document."""
+        """Considers a dropped or quarantined document. text: it or what is shown in its place; an excerpt is kept."""
         held = self._samples.setdefault((stage, rule), [])
         if len(held) == SAMPLES_PER_RULE and id > held[-1][0]:
             return
         shown_url = _writable(url[:URL_CHARACTERS]) if url else None
-        sample = {"id": id, "source": source, "url": shown_url, "language": language, "excerpt": excerpt}
+        sample = {"id": id, "source": source, "url": shown_url, "language": language, "excerpt": excerpt(text)}
         sample |= {"value": _finite(value), "threshold": _finite(threshold)}
         _insert(held, (id, json.dumps(sample, sort_keys=True)))
 

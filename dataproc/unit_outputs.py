@@ -16,7 +16,7 @@ from dataproc.dedup.keys import KeyCollector
 from dataproc.parquet import RowGroupWriter
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES, write_receipt
-from dataproc.statistics import DropSamples, Statistics, excerpt
+from dataproc.statistics import DropSamples, Statistics
 from store import files
 from store.digests import file_digest
 from store.errors import HeadraceError
@@ -89,7 +89,7 @@ class UnitOutputs:
             v, name = x.verdict, f"{x.stage}.{x.verdict.rule}"
             self.verdicts[v.verdict] += 1
             (self.dropped if v.verdict == "dropped" else self.quarantine_reasons)[name] += 1
-            shown = excerpt(x.text or str(v.detail.get("error", "")))
+            shown = x.text or str(v.detail.get("error", ""))
             self.samples.offer(x.stage, v.rule, x.id, x.source, x.url, x.language, v.value, v.threshold, shown)
 
     def _ascending(self, kind: str, rows: list[int]) -> None:

@@ -63,8 +63,8 @@ def keep_repeated(ids, counts, words, offset):
 @kernel
 def _pair(ids, out, keys, first, counts, table, places, base, part, mask, offset):
     """Numbers, from offset on, for neighbours whose hash is `part` under the mask: those of the n-grams one word longer, into `out`
-    (ids itself where the mask is 0, else it holds NONE) in the place of their first word. Returns (code, groups, base, the place stopped at); each
-    number's count and first place go to counts and first."""
+    (ids itself where the mask is 0, else it holds NONE) in the place of their first word. Returns (code, groups, base, the place
+    stopped at); each number's count and first place go to counts and first."""
     bits = np.int64(_FIRST_BITS)
     groups = np.int64(0)
     for k in range(places - 1):

@@ -71,6 +71,10 @@ class Stage(ABC):
         """Names of the signals this stage computes, as configured: float64 columns `signals.<name>` of its output."""
         return ()
 
+    def needed_signals(self) -> dict[str, str]:
+        """Signals of earlier stages that this one looks at, as configured, each with what makes it, for the error when none does."""
+        return {}
+
     def thresholds(self) -> dict[str, list[dict[str, Any]]]:
         """Signal name -> [{rule, min, max}] as configured, for the report's histograms."""
         return {}

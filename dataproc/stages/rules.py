@@ -24,6 +24,9 @@ def _known_signal(name: str) -> str:
     return name
 
 
+EDITED_BEFORE = "put clean before it with drop_lines, for example `- clean: {drop_lines: [refinedweb]}`"
+
+
 class RulesConfig(StrictModel):
     """`use`: presets, in the order in which their rules are tried. `set`: thresholds by `preset.rule`, null switches a rule off;
     `by_language`: the same for documents of one language. `signals`: signals to keep beside those that the rules look at, or `all`."""
@@ -56,6 +59,10 @@ class Rules(Stage):
     def signals(self) -> tuple[str, ...]:
         return self._signals
 
+    def needed_signals(self) -> dict[str, str]:
+        looked_at = {rule.signal for rule in self.rules.rules if rule.least is not None or rule.most is not None}
+        return {name: EDITED_BEFORE for name in EDIT_SIGNALS if name in looked_at}
+
     def thresholds(self) -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
         for rule in self.rules.rules:
@@ -77,19 +84,22 @@ class Rules(Stage):
 def judge(rules_of: Any, languages: list[str | None], batch: pa.RecordBatch | pa.Table) -> list[Verdict]:
     """A verdict for each row that breaks a rule, from the columns `signals.<name>`. rules_of: from a language to its rules."""
     verdicts = []
-    groups: dict[str | None, list[int]] = {}
+    rules_by_language = {language: tuple(rules_of(language)) for language in set(languages)}
+    groups: dict[tuple[Rule, ...], list[int]] = {}  # languages that have the same rules are looked at together
     for row, language in enumerate(languages):
-        groups.setdefault(language, []).append(row)
-    for language, rows in groups.items():
+        groups.setdefault(rules_by_language[language], []).append(row)
+    signals = dict.fromkeys(rule.signal for rules in groups for rule in rules)
+    columns = {name: batch.column(SIGNAL_PREFIX + name).to_numpy(zero_copy_only=False) for name in signals}  # null as NaN, breaks nothing
+    for rules, rows in groups.items():
         chosen = np.array(rows)
         broken: dict[int, list[tuple[Rule, float, float]]] = {}
-        for rule in rules_of(language):
-            values = batch.column(SIGNAL_PREFIX + rule.signal).to_numpy(zero_copy_only=False)[chosen]  # null as NaN, which breaks nothing
-            below = values < rule.least if rule.least is not None else np.zeros(len(chosen), bool)
-            above = values > rule.most if rule.most is not None else np.zeros(len(chosen), bool)
-            for place in np.flatnonzero(below | above):
-                limit = rule.least if below[place] else rule.most
-                broken.setdefault(int(chosen[place]), []).append((rule, float(values[place]), float(limit)))
+        for rule in rules:
+            values = columns[rule.signal]
+            values = values if len(rows) == len(languages) else values[chosen]
+            for bad, limit in ((np.less, rule.least), (np.greater, rule.most)):
+                if limit is not None:
+                    for place in np.flatnonzero(bad(values, limit)).tolist():
+                        broken.setdefault(rows[place], []).append((rule, float(values[place]), float(limit)))
         for row, found in broken.items():
             rule, value, limit = found[0]
             also = [other.name for other, _, _ in found[1:]]

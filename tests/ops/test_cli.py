@@ -152,3 +152,38 @@ def test_a_dry_run_and_a_run_as_the_script_and_the_command(world, tmp_path):
     assert json.loads(done.stdout.splitlines()[-1])["version"] == f"corpus@{expected.name}"
     bad = subprocess.run([*script[:2], "none.yaml"], cwd=PROJECT, capture_output=True, text=True, env=environment)
     assert bad.returncode == 2 and bad.stderr.strip() == "headrace: none.yaml: no such file"
+
+
+def test_rules_are_listed(capsys):
+    assert run(app, ["data", "rules", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out.splitlines()[-1])["presets"]
+    assert {"gopher_quality", "gopher_repetition", "c4", "fineweb", "refinedweb", "gopher_repetition@dolma"} <= listed.keys()
+    assert run(app, ["data", "rules", "gopher_quality"]) == 0
+    shown = capsys.readouterr().out
+    assert "min_words" in shown and "50" in shown and "max_top_2gram" not in shown
+
+
+def test_a_preset_that_is_none_is_named_with_the_nearest(capsys):
+    assert run(app, ["data", "rules", "gopher_qualty"]) == 2
+    assert "gopher_quality" in capsys.readouterr().err
+
+
+def test_refilter_makes_a_version_and_refuses_rules_that_let_documents_in(world, capsys, tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("use: [c4, gopher_quality]\nset: {gopher_quality.min_words: 1000}\n")
+    code, out, _ = call(world, capsys, "data", "refilter", "corpus@v1", str(rules), "--label", "v3", "--json")
+    result = json.loads(out.splitlines()[-1])
+    assert code == 0 and result["parent"].startswith("corpus@v1") and sum(result["newly_dropped"].values()) > 0
+    assert call(world, capsys, "data", "verify", "corpus@v3")[0] == 0
+    rules.write_text("use: [gopher_quality]\n")
+    code, out, errors = call(world, capsys, "data", "refilter", "corpus@v2", str(rules), "--label", "v4")
+    assert code == 2 and "c4" in errors and not out
+
+
+def test_a_rule_on_edited_lines_asks_for_the_edit(world, capsys):
+    path = world / "edited.yaml"
+    path.write_text((world / "two.yaml").read_text().replace("use: [c4]", "use: [refinedweb]"))
+    code, _, errors = call(world, capsys, "data", "run", str(path), "--dry-run")
+    assert code == 2 and "cut_word_fraction" in errors and "drop_lines" in errors
+    path.write_text(path.read_text().replace("[rules:", "[clean: {drop_lines: [refinedweb]}, rules:"))
+    assert call(world, capsys, "data", "run", str(path), "--dry-run")[0] == 0

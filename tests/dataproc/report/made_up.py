@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dataproc.documents import BASE_SIGNALS, DECISION_SCHEMA, shard_schema
 from dataproc.report.build import build_report
-from dataproc.statistics import DropSamples, Statistics, excerpt
+from dataproc.statistics import DropSamples, Statistics
 
 PROSE = (
     "The miller walks along the channel before dawn and lifts the gate by two notches. Water comes down over the stones, slowly at first, "
@@ -125,7 +125,7 @@ class MadeUp:
                 text = self.excerpt or (ARABIC * 6 if language == "ar" else SPAM if row % 3 else PROSE * 2)
                 name = f"{chooser.getrandbits(128):032x}"
                 value = float(values[names[0]][row]) if stage == "rules" and names else None
-                samples.offer(stage, rule, name, source, url, language, value, None if value is None else 50.0, excerpt(text))
+                samples.offer(stage, rule, name, source, url, language, value, None if value is None else 50.0, text)
         statistics.observe_decisions(pa.Table.from_pylist(decisions, schema=DECISION_SCHEMA))
         statistics.observe_kept(pa.Table.from_pylist(kept, schema=shard_schema([*BASE_SIGNALS, *names])))
 
