@@ -33,6 +33,15 @@ from dataproc.stages.clean import ALONE, ALWAYS, PAIRED
 from dataproc.stages.rules import Rules, RulesConfig
 from store.strict_yaml import validate
 
+# What a peer runs, and the presets of ours that hold the same rules.
+SAME_RULES = {
+    "gopher_quality": ("gopher_quality",),
+    "gopher_repetition": ("gopher_repetition",),
+    "c4": ("c4",),
+    "fineweb": ("fineweb",),
+    "gopher_v2": ("gopher_quality", "gopher_repetition"),
+    "c4_v2": ("c4",),
+}
 PEERS = {
     "datatrove": ["datatrove[io,processing]==0.10.1", "spacy"],
     "dolma": ["dolma==1.2.1"],
@@ -87,6 +96,7 @@ def ours(column: pa.Array, megabytes: float) -> dict[str, float]:
     data = text_buffers(column).data
     measurer, tidied = Measurer(), tidy.tidied(column)
     wanted = dict.fromkeys(rule.signal for rule in select(PRESETS, {}).rules)
+    of_presets = {" ".join(presets): dict.fromkeys(rule.signal for rule in select(presets, {}).rules) for presets in SAME_RULES.values()}
     runs: dict[str, Callable[[], object]] = {
         "memory copy (limit)": lambda: data.copy(),
         "UTF-8 decode walk (limit)": lambda: decode_walk(data),
@@ -94,6 +104,7 @@ def ours(column: pa.Array, megabytes: float) -> dict[str, float]:
         "walk and n-gram repeats": lambda: measurer.count(column, None, REPEATS),
         "walk and compression": lambda: measurer.count(column, None, COMPRESSION),
         "signals of all presets": lambda: compute(column, wanted),
+        **{f"signals of {name}": lambda wanted=signals: compute(column, wanted) for name, signals in of_presets.items()},
         "all signals": lambda: compute(column, SIGNALS),
         "MinHash 112 x 5-gram, affine32": lambda: MinHasher().signatures(column),
         "MinHash 112 x 5-gram, affine64": lambda: MinHasher(scheme="affine64").signatures(column),
@@ -128,8 +139,8 @@ def environment(folder: Path, peer: str) -> Path:
     python = folder / peer / "bin" / "python"
     if not (folder / peer / ".installed").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder / peer)], check=True)
-        for requirement in PEERS[peer]:
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", requirement], check=True)
+        for requirement in ["--upgrade pip", *PEERS[peer]]:  # an old pip searches for dolma's versions for hours
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requirement.split()], check=True)
         (folder / peer / ".installed").touch()
     return python
 
@@ -152,15 +163,17 @@ def peers(folder: Path, texts: list[str], megabytes: float, found: dict[str, flo
             rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
             for row in rows:
                 sketch = row["what"].startswith("minhash")
-                mine = found["MinHash 112 x 5-gram, affine32" if sketch else "signals of all presets"]
+                mine = "MinHash 112 x 5-gram, affine32" if sketch else f"signals of {' '.join(SAME_RULES[row['what']])}"
                 print(
                     f"  {peer:10s} {row['what']:38s} {megabytes / row['seconds']:8.3f} MB/s  kept {row['kept']} failed {row['failed']}  "
-                    f"ours ({'signatures' if sketch else 'all presets'}) {row['seconds'] / mine:.0f}x"
+                    f"{mine}: {row['seconds'] / found[mine]:.0f}x"
                 )
             rules = sum(row["seconds"] for row in rows if not row["what"].startswith("minhash"))
             if rules:
                 mine = found["signals of all presets"]
-                print(f"  {peer:10s} {'all its rules above':38s} {megabytes / rules:8.3f} MB/s  ours {rules / mine:.0f}x")
+                print(
+                    f"  {peer:10s} {'all its rules above':38s} {megabytes / rules:8.3f} MB/s  all presets: {rules / mine:.0f}x"
+                )
 
 
 def main() -> None:
