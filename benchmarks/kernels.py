@@ -39,8 +39,7 @@ SAME_RULES = {
     "gopher_repetition": ("gopher_repetition",),
     "c4": ("c4",),
     "fineweb": ("fineweb",),
-    "gopher_v2": ("gopher_quality", "gopher_repetition"),
-    "c4_v2": ("c4",),
+    "gopher_quality and gopher_repetition": ("gopher_quality", "gopher_repetition"),
 }
 PEERS = {
     "datatrove": ["datatrove[io,processing]==0.10.1", "spacy"],

@@ -22,7 +22,7 @@ STAGES = """
   - extract: {engine: ENGINE}
   - language: {keep: [], min_score: 0.65}
   - clean: {drop_lines: [boilerplate]}
-  - rules: {use: [gopher_quality, gopher_repetition, fineweb], set: {gopher_quality.min_stop_words: 0}}
+  - rules: {use: [gopher_quality, gopher_repetition, fineweb], set: {gopher_quality.min_stop_words: null}}
   - exact_dedup: {}
 limits: {unit_mb: UNIT}
 output: {shard_mb: 0.2}
