@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dataproc.documents import SIGNAL_PREFIX
 from dataproc.kernels import edit, tidy
 from dataproc.kernels.columns import text_buffers
 from dataproc.kernels.compiling import kernel
@@ -30,8 +32,7 @@ from dataproc.kernels.primitives import decode
 from dataproc.rules.presets import select
 from dataproc.rules.signals import SIGNALS, compute
 from dataproc.stages.clean import ALONE, ALWAYS, PAIRED
-from dataproc.stages.rules import Rules, RulesConfig
-from store.strict_yaml import validate
+from dataproc.stages.rules import judge
 
 # What a peer runs, and the presets of ours that hold the same rules.
 SAME_RULES = {
@@ -121,16 +122,12 @@ def ours(column: pa.Array, megabytes: float) -> dict[str, float]:
 def kept_by_rule(column: pa.Array) -> None:
     """Prints how many documents each rule alone keeps, and each preset."""
     for preset in PRESETS:
-        stage = Rules(validate({"use": [preset]}, RulesConfig, "benchmark"))
-        values = compute(column, stage.rules.signals())
-        all_kept = np.ones(len(column), bool)
-        parts = []
-        for rule in stage.rules.rules:
-            value = values[rule.signal].to_numpy()
-            broken = (value < rule.least) if rule.least is not None else (value > rule.most)
-            all_kept &= ~broken
-            parts.append(f"{rule.name.partition('.')[2]} {int((~broken).sum())}")
-        print(f"  {preset}: {int(all_kept.sum())} of {len(column)} kept ({', '.join(parts)})")
+        chosen = select((preset,), {})
+        values = {SIGNAL_PREFIX + name: signal for name, signal in compute(column, chosen.signals()).items()}
+        verdicts = judge(chosen.of, [None] * len(column), pa.table(values))
+        broken = Counter(name for verdict in verdicts for name in (verdict.rule, *verdict.detail.get("also", ())))
+        parts = [f"{rule.name.partition('.')[2]} {len(column) - broken[rule.name]}" for rule in chosen.rules]
+        print(f"  {preset}: {len(column) - len(verdicts)} of {len(column)} kept ({', '.join(parts)})")
 
 
 def environment(folder: Path, peer: str) -> Path:
@@ -138,7 +135,7 @@ def environment(folder: Path, peer: str) -> Path:
     python = folder / peer / "bin" / "python"
     if not (folder / peer / ".installed").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder / peer)], check=True)
-        for requirement in ["--upgrade pip", *PEERS[peer]]:  # an old pip searches for dolma's versions for hours
+        for requirement in ["--upgrade pip", *PEERS[peer]]:  # an old pip tries dolma's versions for more than ten minutes
             subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requirement.split()], check=True)
         (folder / peer / ".installed").touch()
     return python
@@ -170,9 +167,7 @@ def peers(folder: Path, texts: list[str], megabytes: float, found: dict[str, flo
             rules = sum(row["seconds"] for row in rows if not row["what"].startswith("minhash"))
             if rules:
                 mine = found["signals of all presets"]
-                print(
-                    f"  {peer:10s} {'all its rules above':38s} {megabytes / rules:8.3f} MB/s  all presets: {rules / mine:.0f}x"
-                )
+                print(f"  {peer:10s} {'all its rules above':38s} {megabytes / rules:8.3f} MB/s  all presets: {rules / mine:.0f}x")
 
 
 def main() -> None:

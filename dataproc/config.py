@@ -183,8 +183,9 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
     made: set[str] = set()
     for spec in pipeline.record_stages:
         stage = spec.make()
-        if missing := next((name for name in stage.needed_signals() if name not in made), None):
-            raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {missing}: {stage.needed_signals()[missing]}')
+        for name, advice in stage.needed_signals().items():
+            if name not in made:
+                raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {name}: {advice}')
         made.update(stage.signals())
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
     if html is None:

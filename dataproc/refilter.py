@@ -24,7 +24,7 @@ from dataproc.plan import unit_file, work_folder
 from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
-from dataproc.rules.presets import EDIT_SIGNALS, Rule, RuleSet
+from dataproc.rules.presets import Rule, RuleSet
 from dataproc.rules.signals import compute
 from dataproc.stages.registry import stage_class
 from dataproc.stages.rules import Rules, RulesConfig, judge
@@ -136,7 +136,7 @@ class Change:
         for language in (None, *sorted({*before.by_language, *after.by_language})):
             self._refuse_looser(before.of(language), after.of(language), language)
         self._refuse_looser_exceptions(before, after)
-        if gone := [name for name in after.signals() if name in EDIT_SIGNALS and name not in self.stored()]:
+        if gone := [name for name in Rules(self.config).needed_signals() if name not in self.stored()]:
             raise ConfigError(
                 f"{self.where}: {gone[0]} is what a stage that cuts lines measures, and {self.parent.reference} was made without one: "
                 "run the pipeline with it"

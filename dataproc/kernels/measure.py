@@ -56,48 +56,10 @@ def _clear_worn(x, most):
 
 
 @kernel
-def _finish(data, start, end, wanted, x, counts):
-    """What is counted after the walk. Returns a code."""
-    counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.long_places, x.long_lengths, counts[Count.WORDS])
-    if wanted & COMPRESSION:
-        counts[Count.COMPRESSED] = compressed_size(data, start, end, x.matches)
-    if wanted & REPEATS:
-        code, x.bases[0] = repeats(x, x.bases[0], counts)
-        return code
-    return s.OK
-
-
-@kernel
-def measure(data, offsets, row, giant, languages, wanted, t, x, nlogn, out, entropy):
-    """Counts documents from `row` on into out (rows, COUNTS) int64 and entropy (rows,) float64 (bits per word). Returns (row, code):
-    (rows, OK), or the document that it stopped at and why: that it has more than `giant` bytes, for one."""
-    rows = len(offsets) - 1
-    while row < rows:
-        start, end = offsets[row], offsets[row + 1]
-        if end - start > giant:
-            return row, s.GIANT
-        _clear_worn(x, WRAP)
-        counts = out[row]
-        counts[:] = 0
-        code = walk(data, start, end, t, x, languages[row], counts)
-        if code != s.OK:
-            return row, code
-        words = counts[Count.WORDS]
-        entropy[row] = _entropy(words, _count_entropy(x.counts, counts[Count.DISTINCT_WORDS], nlogn))
-        if wanted & REPEATS:
-            keep_repeated(x.ids, x.counts, words, 0)
-        code = _finish(data, start, end, wanted, x, counts)
-        if code != s.OK:
-            return row, code
-        row += 1
-    return row, s.OK
-
-
-@kernel
-def measure_giant(data, offsets, row, languages, wanted, t, x, nlogn, out, entropy):
-    """The same for one document, in as many parts as its distinct words, lines and paragraphs ask for. Returns a code: OK, INVALID."""
-    start, end = offsets[row], offsets[row + 1]
-    counts, of_part = out[row], out[row + 1]
+def _walk(data, start, end, language, wanted, t, x, nlogn, counts, of_part):
+    """Walks a document, a giant in as many parts as its distinct words, lines and paragraphs ask for. Returns (code, sum of c * log2(c)).
+    of_part: room for the counts of a part."""
+    may_split = len(x.spare) >= len(x.ids)  # a giant's arrays
     parts = 1
     while True:
         counts[:] = 0
@@ -108,7 +70,7 @@ def measure_giant(data, offsets, row, languages, wanted, t, x, nlogn, out, entro
             _clear_worn(x, WRAP)
             of_part[:] = 0
             x.split[0], x.split[1], x.split[2] = part, parts - 1, offset
-            code = walk(data, start, end, t, x, languages[row], of_part)
+            code = walk(data, start, end, t, x, language, of_part)
             if code != s.OK:
                 break
             distinct = of_part[Count.DISTINCT_WORDS]
@@ -120,14 +82,37 @@ def measure_giant(data, offsets, row, languages, wanted, t, x, nlogn, out, entro
                 of_part[name] += counts[name]
             for name in range(COUNTS):
                 counts[name] = of_part[name]
-        if code == s.OK or code == s.INVALID:
-            break
+        if code == s.OK or code == s.INVALID or not may_split:
+            return code, total
         parts *= 2
         _clear_worn(x, 0)  # the stamps that the walk has left are not booked
-    if code != s.OK:
-        return code
-    entropy[row] = _entropy(counts[Count.WORDS], total)
-    return _finish(data, start, end, wanted, x, counts)
+
+
+@kernel
+def measure(data, offsets, row, giant, languages, wanted, t, x, nlogn, out, entropy):
+    """Counts documents from `row` on into out (rows + 1, COUNTS) int64, the last row of which is room to work in, and entropy (rows,)
+    float64 (bits per word). Returns (row, code): (rows, OK), or the document that it stopped at and why: that it has more than `giant`
+    bytes, for one."""
+    rows = len(offsets) - 1
+    while row < rows:
+        start, end = offsets[row], offsets[row + 1]
+        if end - start > giant:
+            return row, s.GIANT
+        counts = out[row]
+        code, total = _walk(data, start, end, languages[row], wanted, t, x, nlogn, counts, out[len(out) - 1])
+        if code != s.OK:
+            return row, code
+        words = counts[Count.WORDS]
+        entropy[row] = _entropy(words, total)
+        counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.long_places, x.long_lengths, words)
+        if wanted & REPEATS:
+            code, x.bases[0] = repeats(x, x.bases[0], counts)
+            if code != s.OK:
+                return row, code
+        if wanted & COMPRESSION:
+            counts[Count.COMPRESSED] = compressed_size(data, start, end, x.matches)
+        row += 1
+    return row, s.OK
 
 
 @dataclass(frozen=True)
@@ -153,7 +138,7 @@ class Measurer:
         self.nlogn = np.array([0.0] + [c * math.log2(c) for c in range(1, _SMALL_COUNTS)])
         with compiled_once():
             self.tables = s.tables()
-            self.count(pa.array(["a b", "c " * giant]), None, REPEATS | COMPRESSION)  # both kernels are compiled
+            self.count(pa.array(["a b"]), None, REPEATS | COMPRESSION)
 
     def count(self, column: pa.Array | pa.ChunkedArray, languages: list[str | None] | None, wanted: int, first_row: int = 0) -> Counts:
         """Counts the documents of a column. languages: of each row, None where unknown (then English stop words are looked for).
@@ -174,23 +159,22 @@ class Measurer:
         entropy = np.zeros(len(part))
         row, code = 0, s.OK
         while row < len(part):
-            row, code = measure(
-                part.data, part.offsets, row, self.giant, languages, wanted, self.tables, self.scratch, self.nlogn, out, entropy
-            )
+            row, code = self._measure(part, row, self.giant, languages, wanted, self.scratch, out, entropy)
             if code == s.GIANT:
                 size = int(part.offsets[row + 1] - part.offsets[row])
                 if size > _MOST_BYTES:
                     raise ValueError(f"row {before + row} has {size} bytes; a document may have {_MOST_BYTES}")
-                x = s.make_scratch(self.giant_sizes(size))
-                code = measure_giant(part.data, part.offsets, row, languages, wanted, self.tables, x, self.nlogn, out, entropy)
-                del x
-                row += code == s.OK
+                alone = TextBuffers(part.data, part.offsets[: row + 2], part.null)
+                row, code = self._measure(alone, row, size, languages, wanted, s.make_scratch(self.giant_sizes(size)), out, entropy)
             if code == s.INVALID:
                 raise ValueError(f"row {before + row} is not valid UTF-8")
             if code != s.OK:
                 self._enlarge(code, int(part.offsets[row + 1] - part.offsets[row]))
         self._shrink()
         return Counts(out[:-1], entropy, part.null)
+
+    def _measure(self, part: TextBuffers, row: int, giant: int, languages, wanted: int, x: s.Scratch, out, entropy) -> tuple[int, int]:
+        return measure(part.data, part.offsets, row, giant, languages, wanted, self.tables, x, self.nlogn, out, entropy)
 
     def _enlarge(self, code: int, size: int) -> None:
         """Twice what was too small, but not more than a document of that many bytes can need."""

@@ -160,7 +160,7 @@ def intern(table, bits, base, key, keys, count):
     """The number of a key: its place in keys[:count], or `count` when it is new (it is then entered).
 
     `table`: uint32, of which the first 2**bits slots are used; a slot below `base` is free, so that a table need not be cleared between
-    documents. The caller keeps count under half the slots (`grow`), and keys longer than count.
+    documents. `number_of` keeps count under half the slots, and keys longer than count.
     """
     mask = (np.int64(1) << bits) - 1
     slot = np.int64(key >> np.uint64(64 - bits))
@@ -187,3 +187,14 @@ def grow(table, bits, base, keys, count):
             slot = (slot + 1) & mask
         table[slot] = np.uint32(base + i)
     return bits, base
+
+
+@kernel(inline=True)
+def number_of(key, keys, table, bits, base, count):
+    """`intern` where there is room for it, made by `grow` if need be. Returns (number, bits, base): the number is -1 when keys or table
+    are full."""
+    if count >= len(keys) or 2 * count >= len(table):
+        return np.int64(-1), bits, base
+    if 2 * count > np.int64(1) << bits:
+        bits, base = grow(table, bits, base, keys, count)
+    return intern(table, bits, base, key, keys, count), bits, base

@@ -14,7 +14,7 @@ import numpy as np
 
 from dataproc.kernels.compiling import kernel
 from dataproc.kernels.counts import Count
-from dataproc.kernels.primitives import grow, intern, mix, unmix
+from dataproc.kernels.primitives import mix, number_of, unmix
 from dataproc.kernels.scratch import GROUPS_FULL, OK
 from dataproc.kernels.walk import LONG, NONE
 
@@ -78,11 +78,9 @@ def _pair(ids, out, keys, first, counts, table, places, base, part, mask, offset
         key = mix((np.uint64(one & _NUMBER) << _32 | np.uint64(other & _NUMBER)) * _MULTIPLIER)
         if key & mask != part:
             continue
-        if groups >= len(keys) or 2 * groups >= len(table):
+        number, bits, base = number_of(key, keys, table, bits, base, groups)
+        if number < 0:
             return GROUPS_FULL, groups, base, k
-        if 2 * groups > np.int64(1) << bits:
-            bits, base = grow(table, bits, base, keys, groups)
-        number = intern(table, bits, base, key, keys, groups)
         if number == groups:
             first[number] = k
             counts[number] = 1

@@ -8,7 +8,7 @@ import numpy as np
 from dataproc.kernels.compiling import kernel
 from dataproc.kernels.counts import Count
 from dataproc.kernels.lists import SHORT_LINE_CHARACTERS
-from dataproc.kernels.primitives import decode, encode, grow, hash_lowered, hash_span, intern
+from dataproc.kernels.primitives import decode, encode, hash_lowered, hash_span, number_of
 from dataproc.kernels.scratch import (
     GROUPS_FULL,
     INVALID,
@@ -291,11 +291,9 @@ def walk(data, start, end, t, x, language, out):
                     out[Count.LINE_CHARACTERS] += size
                     key = hash_span(data, line_start, line_end)
                     if key & mask == part:
-                        if line_number >= len(line_keys) or 2 * line_number >= len(line_table):
+                        number, line_bits, line_base = number_of(key, line_keys, line_table, line_bits, line_base, line_number)
+                        if number < 0:
                             return LINES_FULL
-                        if 2 * line_number > np.int64(1) << line_bits:
-                            line_bits, line_base = grow(line_table, line_bits, line_base, line_keys, line_number)
-                        number = intern(line_table, line_bits, line_base, key, line_keys, line_number)
                         line_number = _count_copy(number, line_number, line_counts, size, out, Count.DUPLICATE_LINES, Count.COPIED_LINES)
                     out[Count.SHORT_LINES] += size <= SHORT_LINE_CHARACTERS
                     first = code_at(data, line_start, line_end)
@@ -320,13 +318,11 @@ def walk(data, start, end, t, x, language, out):
                     out[Count.PARAGRAPH_CHARACTERS] += size
                     key = hash_span(data, paragraph_start, paragraph_end)
                     if key & mask == part:
-                        if paragraph_number >= len(paragraph_keys) or 2 * paragraph_number >= len(paragraph_table):
+                        number, paragraph_bits, paragraph_base = number_of(
+                            key, paragraph_keys, paragraph_table, paragraph_bits, paragraph_base, paragraph_number
+                        )
+                        if number < 0:
                             return PARAGRAPHS_FULL
-                        if 2 * paragraph_number > np.int64(1) << paragraph_bits:
-                            paragraph_bits, paragraph_base = grow(
-                                paragraph_table, paragraph_bits, paragraph_base, paragraph_keys, paragraph_number
-                            )
-                        number = intern(paragraph_table, paragraph_bits, paragraph_base, key, paragraph_keys, paragraph_number)
                         paragraph_number = _count_copy(
                             number, paragraph_number, paragraph_counts, size, out, Count.DUPLICATE_PARAGRAPHS, Count.COPIED_PARAGRAPHS
                         )
@@ -419,11 +415,9 @@ def walk(data, start, end, t, x, language, out):
             return WORDS_FULL
         key = hash_span(data, word, i)
         if key & mask == part:
-            if distinct >= len(keys) or 2 * distinct >= len(table):
+            number, bits, base = number_of(key, keys, table, bits, base, distinct)
+            if number < 0:
                 return GROUPS_FULL
-            if 2 * distinct > np.int64(1) << bits:
-                bits, base = grow(table, bits, base, keys, distinct)
-            number = intern(table, bits, base, key, keys, distinct)
             if number == distinct:
                 counts[number] = 1
                 distinct += 1

@@ -52,7 +52,6 @@ class Rules(Stage):
     def __init__(self, config: RulesConfig):
         super().__init__(config)
         self.rules = select(config.use, config.set, config.by_language)
-        # What a line-editing stage has measured stands in the batch already.
         wanted = [name for name in self.rules.signals() if name not in EDIT_SIGNALS]
         self._signals = tuple(dict.fromkeys([*wanted, *(SIGNALS if ALL in config.signals else config.signals)]))
 
@@ -60,8 +59,7 @@ class Rules(Stage):
         return self._signals
 
     def needed_signals(self) -> dict[str, str]:
-        looked_at = {rule.signal for rule in self.rules.rules if rule.least is not None or rule.most is not None}
-        return {name: EDITED_BEFORE for name in EDIT_SIGNALS if name in looked_at}
+        return {name: EDITED_BEFORE for name in self.rules.signals() if name in EDIT_SIGNALS}
 
     def thresholds(self) -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
@@ -84,22 +82,23 @@ class Rules(Stage):
 def judge(rules_of: Any, languages: list[str | None], batch: pa.RecordBatch | pa.Table) -> list[Verdict]:
     """A verdict for each row that breaks a rule, from the columns `signals.<name>`. rules_of: from a language to its rules."""
     verdicts = []
-    rules_by_language = {language: tuple(rules_of(language)) for language in set(languages)}
-    groups: dict[tuple[Rule, ...], list[int]] = {}  # languages that have the same rules are looked at together
+    by_language: dict[str | None, list[int]] = {}
     for row, language in enumerate(languages):
-        groups.setdefault(rules_by_language[language], []).append(row)
+        by_language.setdefault(language, []).append(row)
+    groups: dict[tuple[Rule, ...], list[int]] = {}  # languages that have the same rules are looked at together
+    for language, rows in by_language.items():
+        groups.setdefault(rules_of(language), []).extend(rows)
     signals = dict.fromkeys(rule.signal for rules in groups for rule in rules)
     columns = {name: batch.column(SIGNAL_PREFIX + name).to_numpy(zero_copy_only=False) for name in signals}  # null as NaN, breaks nothing
     for rules, rows in groups.items():
-        chosen = np.array(rows)
+        chosen = np.array(sorted(rows))
         broken: dict[int, list[tuple[Rule, float, float]]] = {}
         for rule in rules:
-            values = columns[rule.signal]
-            values = values if len(rows) == len(languages) else values[chosen]
+            values = columns[rule.signal][chosen]
             for bad, limit in ((np.less, rule.least), (np.greater, rule.most)):
                 if limit is not None:
                     for place in np.flatnonzero(bad(values, limit)).tolist():
-                        broken.setdefault(rows[place], []).append((rule, float(values[place]), float(limit)))
+                        broken.setdefault(int(chosen[place]), []).append((rule, float(values[place]), float(limit)))
         for row, found in broken.items():
             rule, value, limit = found[0]
             also = [other.name for other, _, _ in found[1:]]

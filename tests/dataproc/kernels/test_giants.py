@@ -83,4 +83,4 @@ def test_a_million_documents_of_one_word():
     done = subprocess.run([sys.executable, "-c", program, "1000000"], capture_output=True, text=True, check=True)
     quarter, whole, extra, _ = map(float, done.stdout.split())
     assert whole < 8 * quarter + 0.2
-    assert extra < 64 << 20 + 3 * 10 * 8 * 1_000_000  # the result itself, while it is put together
+    assert extra < (64 << 20) + 3 * 10 * 8 * 1_000_000  # the result itself, while it is put together
