@@ -54,9 +54,19 @@ class Executor(ABC):
 
 
 def run_units(
-    executor: Executor, worker: type, arguments: dict[str, Any], tasks: Sequence[dict[str, Any]], demand: Resources | None = None
+    executor: Executor,
+    worker: type,
+    arguments: dict[str, Any],
+    tasks: Sequence[dict[str, Any]],
+    demand: Resources | None = None,
+    small: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Runs tasks by a worker class and yields their receipts. Raises HeadraceError with the first failure of a task."""
+    """Runs tasks by a worker class and yields their receipts. Raises HeadraceError with the first failure of a task.
+
+    small: the tasks end sooner in this process, one after the other, than a pool of workers starts (some three seconds).
+    """
+    if small:
+        executor = PlainLoop()
     target = f"{worker.__module__}:{worker.__qualname__}"
     for start in range(0, len(tasks), TASKS_PER_DATASET):
         for receipt in executor.map(target, arguments, tasks[start : start + TASKS_PER_DATASET], demand or Resources()):
@@ -168,8 +178,9 @@ class RayPool(Executor):
         context.enable_progress_bars = False
         context.enable_operator_progress_bars = False
         context.execution_no_progress_timeout_s = NO_PROGRESS_TIMEOUT_S
-        blocks = [pa.table({FIELD: [json.dumps(task)]}) for task in tasks]
-        receipts = ray.data.from_arrow(blocks).map_batches(
+        # Not from_arrow: that starts a Ray task for each block, only to measure it.
+        blocks = ray.data.from_items([{FIELD: json.dumps(task)} for task in tasks], override_num_blocks=len(tasks))
+        receipts = blocks.map_batches(
             UnitActor,
             fn_constructor_kwargs={"target": target, "arguments": arguments},
             batch_size=1,

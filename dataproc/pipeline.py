@@ -35,6 +35,9 @@ from store.errors import CheckFailed
 
 PLANS = ".plans"
 WORST_REASONS = 5
+# Up to these sizes a step takes less time in the driver than a pool of workers takes to start.
+COUNTED_BYTES_HERE = 1 << 30
+KEYS_COMPARED_HERE = 1_000_000  # some 150 MB while they are sorted
 
 
 def run_pipeline(
@@ -134,7 +137,8 @@ class Run:
         if not wanted:
             return self.plan
         tasks = index_tasks(wanted)
-        receipts = self._run("counting rows", IndexWorker, {"work": self.work}, tasks)
+        small = sum(part.bytes for _, part in wanted) <= COUNTED_BYTES_HERE
+        receipts = self._run("counting rows", IndexWorker, {"work": self.work}, tasks, small=small)
         return self.plan.with_first_rows(row_counts(wanted, receipts))
 
     def _pass_1(self) -> list[tuple[int, int, list[int]]]:
@@ -160,7 +164,8 @@ class Run:
         """The global step over keys. Returns the number of key ranges."""
         kinds = ["content", "id"] if self.deduplicated else ["id"]
         tasks = range_tasks(len(self.plan), self.totals.survivors)
-        for receipt in self._run("comparing keys", KeyWorker, {"work": self.work, "kinds": kinds}, tasks):
+        small = self.totals.survivors <= KEYS_COMPARED_HERE
+        for receipt in self._run("comparing keys", KeyWorker, {"work": self.work, "kinds": kinds}, tasks, small=small):
             self.totals.cluster_sizes.update({int(size): count for size, count in receipt["cluster_sizes"].items()})
         return len(tasks)
 
@@ -171,7 +176,7 @@ class Run:
         shards: list[Any] = [None] * len(tasks)
         totals = self.totals
         totals.quarantined, totals.dropped, totals.quarantine_reasons = 0, Counter(), Counter()
-        for receipt in self._run("pass 2", ShardWorker, {"work": self.work}, tasks):
+        for receipt in self._run("pass 2", ShardWorker, {"work": self.work}, tasks, small=len(tasks) == 1):
             shards[receipt["index"]] = receipt
             totals.kept += receipt["kept"]
             totals.quarantined += receipt["quarantined"]
@@ -179,9 +184,11 @@ class Run:
             totals.quarantine_reasons.update(receipt["quarantine_reasons"])
         return shards
 
-    def _run(self, step: str, worker: type, arguments: dict, tasks, total_bytes: int = 0, demand=None) -> Iterable[dict[str, Any]]:
+    def _run(
+        self, step: str, worker: type, arguments: dict, tasks, total_bytes: int = 0, demand=None, small: bool = False
+    ) -> Iterable[dict[str, Any]]:
         self.progress.begin(step, len(tasks), total_bytes)
-        for receipt in run_units(self.executor, worker, arguments, tasks, demand):
+        for receipt in run_units(self.executor, worker, arguments, tasks, demand, small):
             self.progress.advance(receipt)
             yield receipt
 
