@@ -6,7 +6,6 @@ How units are put together into shards depends on what pass 1 wrote alone, so th
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -95,9 +94,6 @@ class _ShardRun:
         self.ranges = task["ranges"]
         self.statistics = Statistics()
         self.samples = DropSamples()
-        self.counts: Counter[str] = Counter()
-        self.dropped: Counter[str] = Counter()
-        self.quarantine_reasons: Counter[str] = Counter()
 
     def _url(self, name: str) -> str:
         return unit_file(self.work, STEP, self.index, FILE_SUFFIXES[name])
@@ -121,28 +117,35 @@ class _ShardRun:
                 json.dump({"statistics": self.statistics.to_json(), "samples": self.samples.to_json()}, stream)
             paths = {"kept": shard_path, "decisions": decisions_path, "side": side_path}
             stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in paths.items()}
+        dropped, quarantined = (self._losses(verdict) for verdict in ("dropped", "quarantined"))
         receipt = {
             "index": self.index,
             "kept": shard.rows,
             "decisions": decisions.rows,
-            "quarantined": self.counts["quarantined"],
-            "dropped": dict(sorted(self.dropped.items())),
-            "quarantine_reasons": dict(sorted(self.quarantine_reasons.items())),
+            "quarantined": sum(quarantined.values()),
+            "dropped": dropped,
+            "quarantine_reasons": quarantined,
             "files": stamps,
         }
         write_receipt(self.work, STEP, self.index, receipt)
         return receipt
+
+    def _losses(self, verdict: str) -> dict[str, int]:
+        """stage.rule -> records of this shard's part of the ledger with that verdict."""
+        return {f"{stage}.{rule}": count for (stage, rule), count in self.statistics.losses(verdict).items()}
 
     def _segment(self, segment: Segment, losers: dict, shard: RowGroupWriter, decisions: RowGroupWriter) -> None:
         kept_url = unit_file(self.work, PASS1, segment.unit, FILE_SUFFIXES["kept"])
         first, after = self._window(segment, kept_url)
         lost = _LostRows(unit_file(self.work, PASS1, segment.unit, FILE_SUFFIXES["decisions"]), first)
         expected = first
+        held = self.worker.survivor_schema.empty_table()  # the last group goes with all lost records after it
         for group in iterate_groups(kept_url, self.worker.survivor_schema, segment.first_group, segment.after_group):
-            last = group.column("row")[-1].as_py()
-            expected = self._write(group, lost.before(last), losers, shard, decisions, expected, segment)
-        nothing = self.worker.survivor_schema.empty_table()
-        expected = self._write(nothing, lost.before(after), losers, shard, decisions, expected, segment)
+            if held.num_rows:
+                until = held.column("row")[-1].as_py()
+                expected = self._write(held, lost.before(until), losers, shard, decisions, expected, segment)
+            held = group
+        expected = self._write(held, lost.before(after), losers, shard, decisions, expected, segment)
         if expected != after:
             raise HeadraceError(f"work unit {segment.unit}: decisions reach record {expected}, the unit has {after}: one was lost")
         if segment.first_group == 0:
@@ -178,7 +181,6 @@ class _ShardRun:
         shard.add(kept)
         self.statistics.observe_decisions(table)
         self.statistics.observe_kept(kept)
-        self._count(table)
         return expected + len(found)
 
     def _late_losses(self, beaten: pa.Table, losers: dict) -> pa.Table:
@@ -200,15 +202,6 @@ class _ShardRun:
             named = {name: row[name] for name in ("row", "id", "source", "locator")}
             rows.append({**named, "verdict": verdict, "stage": stage, "rule": rule, "detail": detail_json(detail, row["url"])})
         return pa.Table.from_pylist(rows, schema=WORK_SCHEMA)
-
-    def _count(self, table: pa.Table) -> None:
-        pairs = pa.table({"verdict": table["verdict"], "rule": pc.binary_join_element_wise(table["stage"], table["rule"], ".")})
-        for row in pairs.group_by(["verdict", "rule"]).aggregate([([], "count_all")]).to_pylist():
-            self.counts[row["verdict"]] += row["count_all"]
-            if row["verdict"] == "dropped":
-                self.dropped[row["rule"]] += row["count_all"]
-            elif row["verdict"] == "quarantined":
-                self.quarantine_reasons[row["rule"]] += row["count_all"]
 
 
 class _LostRows:

@@ -1,4 +1,4 @@
-"""Compiling of kernels: without the interpreter's lock, kept on the disk, once on a machine.
+"""Compiling of kernels: without the interpreter's lock, kept on the disk with the tables they work by, once on a machine.
 
 Numba keeps compiled code by the time stamp of the file that holds a function, and does not see that a constant or a kernel of another
 file has changed. So the folder it is kept in is named by a digest of all kernel sources and of what compiles them.
@@ -15,11 +15,13 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import njit
 
 CACHE_VARIABLE = "HEADRACE_CACHE_DIR"
@@ -88,6 +90,25 @@ def _usable(folder: Path) -> bool:
         return shutil.disk_usage(folder).free >= _LEAST_FREE_BYTES
     except OSError:
         return False
+
+
+def kept_arrays(name: str, make: Callable[[], Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
+    """The arrays that `make` makes from Python's own Unicode data and constants, kept on the disk under a name beside the compiled
+    kernels: making them takes a second, reading them a hundredth."""
+    folder = cache_folder()
+    path = folder and folder / f"{name}.npz"
+    if path:
+        # A file that is damaged (the archive holds check sums) or gone is made again.
+        with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile), np.load(path) as kept:
+            return tuple(kept[key] for key in kept.files)
+    made = tuple(make())
+    if path:
+        with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=folder) as aside:
+            # Under another name until it is whole: other processes may look for it.
+            whole = Path(aside) / path.name
+            np.savez(whole, *made)
+            whole.replace(path)
+    return made
 
 
 @contextlib.contextmanager

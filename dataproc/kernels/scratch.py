@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dataproc.kernels import unicode
+from dataproc.kernels.compiling import kept_arrays
 from dataproc.kernels.lists import LOREM_IPSUM, POLICY_PHRASES, STOP_WORDS
 
 # Codes that a kernel returns for a document.
@@ -43,7 +44,11 @@ def languages() -> tuple[str, ...]:
 
 @functools.cache
 def tables() -> Tables:
-    """The constant tables, made once in a process."""
+    """The constant tables."""
+    return Tables(*kept_arrays("tables", _make_tables))
+
+
+def _make_tables() -> Tables:
     stage, classes, scripts, lowers = unicode.tables()
     ascii_classes = np.full(256, NONASCII, np.uint16)
     ascii_classes[:128] = [unicode.code_class(chr(code)) for code in range(128)]

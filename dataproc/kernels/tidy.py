@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import sys
 import unicodedata
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from dataproc.kernels import scratch
 from dataproc.kernels.columns import chunks, from_buffers
-from dataproc.kernels.compiling import kernel, ready
+from dataproc.kernels.compiling import kept_arrays, kernel, ready
 from dataproc.kernels.primitives import decode
 from dataproc.kernels.unicode import SPACE
 from dataproc.kernels.walk import class_of, code_at, previous
@@ -50,7 +51,13 @@ def _composing() -> frozenset[str]:
 @functools.cache
 def tables(always: str = "", paired: str = "") -> tuple[np.ndarray, np.ndarray]:
     """(stage (4352,) uint16, classes uint8) of all code points, in blocks of 256. always, paired: sets of characters as a regular
-    expression writes them between brackets; made once in a process for each."""
+    expression writes them between brackets."""
+    digest = hashlib.sha256(repr((always, paired)).encode()).hexdigest()[:16]
+    stage, classes = kept_arrays(f"tidy-{digest}", lambda: _make_tables(always, paired))
+    return stage, classes
+
+
+def _make_tables(always: str, paired: str) -> tuple[np.ndarray, np.ndarray]:
     suspects = re.compile(f"[{always}]") if always else None
     pairs = re.compile(f"[{paired}]") if paired else None
     composing = _composing() if suspects else frozenset()

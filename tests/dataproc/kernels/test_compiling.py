@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from dataproc.kernels.compiling import CACHE_VARIABLE
+from dataproc.kernels import compiling
+from dataproc.kernels.compiling import CACHE_VARIABLE, kept_arrays
 
 PROGRAM = """
 import pyarrow as pa
@@ -57,3 +59,29 @@ def test_the_first_use_takes_less_than_half_a_minute(tmp_path):
     begun = time.monotonic()
     assert start(str(tmp_path)).wait(timeout=250) == 0
     assert time.monotonic() - begun < 30
+
+
+def test_tables_are_read_from_the_disk_and_made_again_when_damaged(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)
+    made = []
+
+    def make():
+        made.append(1)
+        return np.arange(5, dtype=np.uint16), np.zeros((2, 3))
+
+    def read():
+        first, second = kept_arrays("some", make)
+        assert first.dtype == np.uint16 and first.tolist() == [0, 1, 2, 3, 4] and second.shape == (2, 3)
+        return len(made)
+
+    assert read() == 1 and read() == 1  # read, not made
+    kept = tmp_path / "some.npz"
+    assert [path.name for path in tmp_path.iterdir()] == ["some.npz"]
+    whole = kept.read_bytes()
+    at = whole.index(np.arange(5, dtype=np.uint16).tobytes()) + 2
+    for damaged in (b"", whole[: len(whole) // 2], whole[:at] + b"\x07" + whole[at + 1 :]):
+        before = len(made)
+        kept.write_bytes(damaged)
+        assert read() == before + 1 and read() == before + 1
+    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    assert read() == len(made)
