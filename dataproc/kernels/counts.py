@@ -25,3 +25,12 @@ _NAMES = (
 )  # fmt: skip
 Count = IntEnum("Count", _NAMES, start=0)
 COUNTS = len(Count)
+
+# What a pass over a document counts beside the rest, as flags; what is not wanted stays 0 and costs nothing.
+DISTINCT = 1  # words that differ: DISTINCT_WORDS, the entropy
+COPIES = 2  # lines and paragraphs that occur before: DUPLICATE_* and COPIED_*
+STOPS = 4  # stop words: *STOP_WORD*
+COMPRESSION = 8  # COMPRESSED
+PHRASES = 16  # LOREM_IPSUM, POLICY_PHRASES
+REPEATS = 32 | DISTINCT  # n-grams: TOP_*, DUPLICATE_n*, ALL_n*, LONGEST_REPEAT
+EVERYTHING = DISTINCT | COPIES | STOPS | COMPRESSION | PHRASES | REPEATS

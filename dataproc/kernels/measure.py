@@ -13,13 +13,12 @@ from dataproc.kernels import scratch as s
 from dataproc.kernels.columns import TextBuffers, chunks
 from dataproc.kernels.compiling import compiled_once, kernel
 from dataproc.kernels.compression import compressed_size
-from dataproc.kernels.counts import COUNTS, Count
+from dataproc.kernels.counts import COMPRESSION, COUNTS, DISTINCT, EVERYTHING, REPEATS, Count
 from dataproc.kernels.lists import base_language
 from dataproc.kernels.repeats import WRAP, keep_repeated, repeats, twice_median_length
 from dataproc.kernels.walk import walk
 
-REPEATS = 1  # flags of what is wanted beside the walk
-COMPRESSION = 2
+_NGRAMS = REPEATS & ~DISTINCT
 _SMALL_COUNTS = 256
 _MOST_BYTES = (1 << 32) - 4  # of which every second may end a word: numbers of words have 31 bits
 # What is counted of the parts of a giant and summed; every other count is the same in each.
@@ -70,12 +69,12 @@ def _walk(data, start, end, language, wanted, t, x, nlogn, counts, of_part):
             _clear_worn(x, WRAP)
             of_part[:] = 0
             x.split[0], x.split[1], x.split[2] = part, parts - 1, offset
-            code = walk(data, start, end, t, x, language, of_part)
+            code = walk(data, start, end, t, x, language, wanted, of_part)
             if code != s.OK:
                 break
             distinct = of_part[Count.DISTINCT_WORDS]
             total += _count_entropy(x.counts, distinct, nlogn)
-            if wanted & REPEATS:
+            if wanted & _NGRAMS:
                 keep_repeated(x.ids, x.counts, of_part[Count.WORDS], offset)
             offset += distinct
             for name in _OF_PARTS:
@@ -103,9 +102,9 @@ def measure(data, offsets, row, giant, languages, wanted, t, x, nlogn, out, entr
         if code != s.OK:
             return row, code
         words = counts[Count.WORDS]
-        entropy[row] = _entropy(words, total)
+        entropy[row] = _entropy(words, total) if wanted & DISTINCT else 0.0
         counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.long_places, x.long_lengths, words)
-        if wanted & REPEATS:
+        if wanted & _NGRAMS:
             code, x.bases[0] = repeats(x, x.bases[0], counts)
             if code != s.OK:
                 return row, code
@@ -138,12 +137,11 @@ class Measurer:
         self.nlogn = np.array([0.0] + [c * math.log2(c) for c in range(1, _SMALL_COUNTS)])
         with compiled_once():
             self.tables = s.tables()
-            self.count(pa.array(["a b"]), None, REPEATS | COMPRESSION)
+            self.count(pa.array(["a b"]), None, EVERYTHING)
 
     def count(self, column: pa.Array | pa.ChunkedArray, languages: list[str | None] | None, wanted: int, first_row: int = 0) -> Counts:
         """Counts the documents of a column. languages: of each row, None where unknown (then English stop words are looked for).
-        Raises ValueError for invalid UTF-8, naming the row, counted from
-        first_row."""
+        wanted: flags of counts.py. Raises ValueError for invalid UTF-8, naming the row, counted from first_row."""
         numbers = _language_numbers(languages, len(column))
         parts = []
         row = 0

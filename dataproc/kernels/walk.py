@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from dataproc.kernels.compiling import kernel
-from dataproc.kernels.counts import Count
+from dataproc.kernels.counts import COPIES, DISTINCT, PHRASES, STOPS, Count
 from dataproc.kernels.lists import SHORT_LINE_CHARACTERS
 from dataproc.kernels.primitives import decode, encode, hash_lowered, hash_span, number_of
 from dataproc.kernels.scratch import (
@@ -203,7 +203,7 @@ def _count_copy(number, count, counts, characters, out, duplicates, copies):
 
 
 @kernel
-def walk(data, start, end, t, x, language, out):
+def walk(data, start, end, t, x, language, wanted, out):
     """Counts one document, data[start:end], into out (COUNTS,) int64, and leaves word numbers in ids, their lengths in lengths (and of
     the long ones in long_lengths) and their counts in counts. Returns a code of scratch.py: OK, INVALID UTF-8, or what was too small.
 
@@ -223,6 +223,9 @@ def walk(data, start, end, t, x, language, out):
     line_keys, line_counts, line_table = x.line_keys, x.line_counts, x.line_table
     paragraph_keys, paragraph_counts, paragraph_table = x.paragraph_keys, x.paragraph_counts, x.paragraph_table
     out[Count.BYTES] = end - start
+    copies, distinguished, stopped = wanted & COPIES != 0, wanted & DISTINCT != 0, wanted & STOPS != 0
+    phrased = wanted & PHRASES != 0
+    keyed = distinguished or stopped
     i = start
     extra = np.int64(0)  # bytes so far that are no character of their own
     words = np.int64(0)
@@ -267,7 +270,12 @@ def walk(data, start, end, t, x, language, out):
                     if not ascii[b] & SPACE:
                         break
                     feed = b == 10
-                    if b == 32 and start < i < end - 1 and (pairs[data[i - 1] & 31] >> np.uint32(data[i + 1] & 31)) & np.uint32(1):
+                    if (
+                        phrased
+                        and b == 32
+                        and start < i < end - 1
+                        and (pairs[data[i - 1] & 31] >> np.uint32(data[i + 1] & 31)) & np.uint32(1)
+                    ):
                         phrase_at(data, start, end, i, phrases, phrase_lengths, phrase_anchors, out)
                     spaces += 1
                     i += 1
@@ -289,8 +297,8 @@ def walk(data, start, end, t, x, language, out):
                     size = line_last - line_first
                     out[Count.LINES] += 1
                     out[Count.LINE_CHARACTERS] += size
-                    key = hash_span(data, line_start, line_end)
-                    if key & mask == part:
+                    key = hash_span(data, line_start, line_end) if copies else np.uint64(0)
+                    if copies and key & mask == part:
                         number, line_bits, line_base = number_of(key, line_keys, line_table, line_bits, line_base, line_number)
                         if number < 0:
                             return LINES_FULL
@@ -316,8 +324,8 @@ def walk(data, start, end, t, x, language, out):
                     size = paragraph_last - paragraph_first
                     out[Count.PARAGRAPHS] += 1
                     out[Count.PARAGRAPH_CHARACTERS] += size
-                    key = hash_span(data, paragraph_start, paragraph_end)
-                    if key & mask == part:
+                    key = hash_span(data, paragraph_start, paragraph_end) if copies else np.uint64(0)
+                    if copies and key & mask == part:
                         number, paragraph_bits, paragraph_base = number_of(
                             key, paragraph_keys, paragraph_table, paragraph_bits, paragraph_base, paragraph_number
                         )
@@ -402,7 +410,7 @@ def walk(data, start, end, t, x, language, out):
                     out[Count.CURLY_BRACKETS] += 1
                 elif b == 58:
                     out[Count.URLS] += _is_url(data, start, end, i)
-                else:
+                elif phrased:
                     phrase_at(data, start, end, i, phrases, phrase_lengths, phrase_anchors, out)
             i += 1
         length = (i - word) - (extra - extra_before)
@@ -413,8 +421,8 @@ def walk(data, start, end, t, x, language, out):
         line_last = (i - start) - extra
         if words >= len(ids):
             return WORDS_FULL
-        key = hash_span(data, word, i)
-        if key & mask == part:
+        key = hash_span(data, word, i) if keyed else np.uint64(0)
+        if distinguished and key & mask == part:
             number, bits, base = number_of(key, keys, table, bits, base, distinct)
             if number < 0:
                 return GROUPS_FULL
@@ -449,6 +457,8 @@ def walk(data, start, end, t, x, language, out):
         if data[word] | 32 == 119:
             out[Count.URLS] += _is_www(data, word, i)
         found = np.int64(-1)
+        if not stopped:
+            continue
         if union & NONASCII:
             found = _stop_word(data, word, i, stage, classes, lowers, row_keys, row_numbers, stop_longest, buffer)
         else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, PHRASES, REPEATS, STOPS
 from dataproc.kernels.lists import STOP_WORDS, base_language
 
 if TYPE_CHECKING:
     from dataproc.kernels.measure import Counts
 
-REPEATS, COMPRESSION, LANGUAGE = "repeats", "compression", "language"
 ROWS_AT_ONCE = 4096
 _SCRIPTS = ("latin", "cyrillic", "greek", "arabic", "hebrew", "devanagari", "bengali", "tamil", "thai", "han", "kana", "hangul", "other")
 
@@ -27,11 +28,11 @@ _SCRIPTS = ("latin", "cyrillic", "greek", "arabic", "hebrew", "devanagari", "ben
 @dataclass(frozen=True)
 class Signal:
     """`formula`: from Counts to (rows,) float64. `most`: the largest value there can be; the least is always 0. `needs`: what must be
-    counted beside the walk; with LANGUAGE the signal is null for a language without stop words."""
+    counted for it, as flags of counts.py; with STOPS the signal is null for a language without stop words."""
 
     formula: Callable[[Counts], np.ndarray]
     most: float = math.inf
-    needs: frozenset[str] = frozenset()
+    needs: int = 0
 
 
 def _count(name: str) -> Callable[[Counts], np.ndarray]:
@@ -70,18 +71,18 @@ def _made() -> dict[str, Signal]:
         "longest_word": Signal(_count("LONGEST_WORD")),
         "non_symbol_words": Signal(_count("NON_SYMBOL_WORDS")),
         "mean_non_symbol_word_length": Signal(_ratio("NON_SYMBOL_WORD_CHARACTERS", "NON_SYMBOL_WORDS")),
-        "distinct_word_fraction": Signal(_ratio("DISTINCT_WORDS", "WORDS"), 1),
-        "word_entropy": Signal(lambda counts: counts.entropy),
+        "distinct_word_fraction": Signal(_ratio("DISTINCT_WORDS", "WORDS"), 1, DISTINCT),
+        "word_entropy": Signal(lambda counts: counts.entropy, needs=DISTINCT),
         "hash_per_word": Signal(_ratio("HASHES", "WORDS")),
         "ellipsis_per_word": Signal(_ratio("ELLIPSES", "WORDS")),
         "symbol_word_fraction": Signal(_ratio("SYMBOL_WORDS", "WORDS"), 1),
         "url_per_word": Signal(_ratio("URLS", "WORDS")),
         "alphabetic_word_fraction": Signal(_ratio("ALPHABETIC_WORDS", "WORDS"), 1),
-        "stop_words": Signal(_count("STOP_WORDS"), 8, frozenset({LANGUAGE})),
-        "stop_word_occurrences": Signal(_count("STOP_WORD_OCCURRENCES"), needs=frozenset({LANGUAGE})),
-        "stop_word_fraction": Signal(_ratio("STOP_WORD_OCCURRENCES", "WORDS"), 1, frozenset({LANGUAGE})),
-        "cased_stop_words": Signal(_count("CASED_STOP_WORDS"), 8, frozenset({LANGUAGE})),
-        "cased_stop_word_occurrences": Signal(_count("CASED_STOP_WORD_OCCURRENCES"), needs=frozenset({LANGUAGE})),
+        "stop_words": Signal(_count("STOP_WORDS"), 8, STOPS),
+        "stop_word_occurrences": Signal(_count("STOP_WORD_OCCURRENCES"), needs=STOPS),
+        "stop_word_fraction": Signal(_ratio("STOP_WORD_OCCURRENCES", "WORDS"), 1, STOPS),
+        "cased_stop_words": Signal(_count("CASED_STOP_WORDS"), 8, STOPS),
+        "cased_stop_word_occurrences": Signal(_count("CASED_STOP_WORD_OCCURRENCES"), needs=STOPS),
         "bullet_line_fraction": Signal(_ratio("BULLET_LINES", "LINES"), 1),
         "ascii_bullet_line_fraction": Signal(_ratio("ASCII_BULLET_LINES", "LINES"), 1),
         "ellipsis_line_fraction": Signal(_ratio("ELLIPSIS_LINES", "LINES"), 1),
@@ -91,34 +92,34 @@ def _made() -> dict[str, Signal]:
         "newlines_per_word": Signal(_ratio("NEWLINES", "WORDS")),
         "sentences": Signal(_count("SENTENCES")),
         "curly_brackets": Signal(_count("CURLY_BRACKETS")),
-        "lorem_ipsum": Signal(_count("LOREM_IPSUM")),
-        "policy_phrases": Signal(_count("POLICY_PHRASES")),
+        "lorem_ipsum": Signal(_count("LOREM_IPSUM"), needs=PHRASES),
+        "policy_phrases": Signal(_count("POLICY_PHRASES"), needs=PHRASES),
         "whitespace_fraction": Signal(_ratio("SPACES", "CHARACTERS"), 1),
         "alphabetic_fraction": Signal(_marks("ALPHAS"), 1),
         "digit_fraction": Signal(_marks("DIGITS"), 1),
         "symbol_fraction": Signal(_marks("SYMBOLS"), 1),
         "punctuation_fraction": Signal(_marks("PUNCTUATIONS"), 1),
         "uppercase_fraction": Signal(_ratio("UPPERS", "ALPHAS", 1.0), 1),
-        "compression_ratio": Signal(_ratio("COMPRESSED", "BYTES"), 1, frozenset({COMPRESSION})),
-        "longest_repeat": Signal(_count("LONGEST_REPEAT"), needs=frozenset({REPEATS})),
+        "compression_ratio": Signal(_ratio("COMPRESSED", "BYTES"), 1, COMPRESSION),
+        "longest_repeat": Signal(_count("LONGEST_REPEAT"), needs=REPEATS),
     }
     for unit in ("LINE", "PARAGRAPH"):
         for kind in ("DUPLICATE", "COPIED"):
             name = f"{kind}_{unit}".lower()
-            made[f"{name}_fraction"] = Signal(_ratio(f"{kind}_{unit}S", f"{unit}S"), 1)
-            made[f"{name}_character_fraction"] = Signal(_ratio(f"{kind}_{unit}_CHARACTERS", f"{unit}_CHARACTERS"), 1)
-        made[f"duplicate_{unit.lower()}_character_fraction_datatrove"] = Signal(_ratio(f"DUPLICATE_{unit}_CHARACTERS", "CHARACTERS"), 1)
-    made["copied_line_character_fraction_dolma"] = Signal(_ratio("COPIED_LINE_CHARACTERS", "WORD_CHARACTERS"))
-    repeats = frozenset({REPEATS})
+            made[f"{name}_fraction"] = Signal(_ratio(f"{kind}_{unit}S", f"{unit}S"), 1, COPIES)
+            made[f"{name}_character_fraction"] = Signal(_ratio(f"{kind}_{unit}_CHARACTERS", f"{unit}_CHARACTERS"), 1, COPIES)
+        of_all_characters = _ratio(f"DUPLICATE_{unit}_CHARACTERS", "CHARACTERS")
+        made[f"duplicate_{unit.lower()}_character_fraction_datatrove"] = Signal(of_all_characters, 1, COPIES)
+    made["copied_line_character_fraction_dolma"] = Signal(_ratio("COPIED_LINE_CHARACTERS", "WORD_CHARACTERS"), needs=COPIES)
     for n in (2, 3, 4):
-        made[f"top_{n}gram_character_fraction"] = Signal(_ratio(f"TOP_{n}", "WORD_CHARACTERS", 1.0), 1, repeats)
-        made[f"top_{n}gram_character_fraction_dolma"] = Signal(_ratio(f"TOP_{n}_DOLMA", "WORD_CHARACTERS"), needs=repeats)
-        made[f"top_{n}gram_character_fraction_datatrove"] = Signal(_ratio(f"TOP_{n}_DATATROVE", "CHARACTERS"), needs=repeats)
+        made[f"top_{n}gram_character_fraction"] = Signal(_ratio(f"TOP_{n}", "WORD_CHARACTERS", 1.0), 1, REPEATS)
+        made[f"top_{n}gram_character_fraction_dolma"] = Signal(_ratio(f"TOP_{n}_DOLMA", "WORD_CHARACTERS"), needs=REPEATS)
+        made[f"top_{n}gram_character_fraction_datatrove"] = Signal(_ratio(f"TOP_{n}_DATATROVE", "CHARACTERS"), needs=REPEATS)
     for n in range(5, 11):
-        made[f"duplicate_{n}gram_character_fraction"] = Signal(_ratio(f"DUPLICATE_{n}", "WORD_CHARACTERS"), 1, repeats)
-        made[f"duplicate_{n}gram_character_fraction_dclm"] = Signal(_ratio(f"DUPLICATE_{n}_DCLM", "WORD_CHARACTERS"), 1, repeats)
-        made[f"duplicate_{n}gram_character_fraction_datatrove"] = Signal(_ratio(f"DUPLICATE_{n}_DATATROVE", "CHARACTERS"), 1, repeats)
-        made[f"duplicate_{n}gram_character_fraction_dolma"] = Signal(_ratio(f"DUPLICATE_{n}_DOLMA", f"ALL_{n}_DOLMA"), 1, repeats)
+        made[f"duplicate_{n}gram_character_fraction"] = Signal(_ratio(f"DUPLICATE_{n}", "WORD_CHARACTERS"), 1, REPEATS)
+        made[f"duplicate_{n}gram_character_fraction_dclm"] = Signal(_ratio(f"DUPLICATE_{n}_DCLM", "WORD_CHARACTERS"), 1, REPEATS)
+        made[f"duplicate_{n}gram_character_fraction_datatrove"] = Signal(_ratio(f"DUPLICATE_{n}_DATATROVE", "CHARACTERS"), 1, REPEATS)
+        made[f"duplicate_{n}gram_character_fraction_dolma"] = Signal(_ratio(f"DUPLICATE_{n}_DOLMA", f"ALL_{n}_DOLMA"), 1, REPEATS)
     for script in _SCRIPTS:
         made[f"script_{script}_fraction"] = Signal(_ratio(f"SCRIPT_{script.upper()}", "ALPHAS"), 1)
     return made
@@ -139,11 +140,8 @@ def compute(column: pa.Array | pa.ChunkedArray, names: Iterable[str], languages:
     """The named signals of a column of texts as float64 arrays, null where the text is null (or a signal has no meaning for the row's
     language). languages: of each row, None where unknown; stop words are then English ones. Raises KeyError for an unknown name,
     TypeError for a column that is not text, ValueError for invalid UTF-8."""
-    from dataproc.kernels import measure
-
     wanted = {name: SIGNALS[name] for name in names}
-    needs = frozenset().union(*(signal.needs for signal in wanted.values()))
-    flags = (measure.REPEATS if REPEATS in needs else 0) | (measure.COMPRESSION if COMPRESSION in needs else 0)
+    flags = functools.reduce(operator.or_, (signal.needs for signal in wanted.values()), 0)
     # What is counted of a document takes a hundred numbers, so it is held for some of them at a time.
     parts: dict[str, list[pa.Array]] = {name: [] for name in wanted}
     for start in range(0, max(1, len(column)), ROWS_AT_ONCE):
@@ -151,7 +149,7 @@ def compute(column: pa.Array | pa.ChunkedArray, names: Iterable[str], languages:
         counts = _measurer().count(column.slice(start, ROWS_AT_ONCE), some, flags, start)
         foreign = counts.null if some is None else counts.null | np.array([_has_no_stop_words(language) for language in some], bool)
         for name, signal in wanted.items():
-            missing = foreign if LANGUAGE in signal.needs else counts.null
+            missing = foreign if signal.needs & STOPS else counts.null
             parts[name].append(pa.array(signal.formula(counts), pa.float64(), mask=missing))
     return {name: pa.concat_arrays(made) for name, made in parts.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproc.kernels import scratch
-from dataproc.kernels.counts import Count
+from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, EVERYTHING, PHRASES, REPEATS, STOPS, Count
 from dataproc.kernels.lists import BULLETS, CLOSERS, POLICY_PHRASES, STOP_WORDS, STRIPPED, TERMINALS
-from dataproc.kernels.measure import COMPRESSION, REPEATS, Measurer
+from dataproc.kernels.measure import Measurer
 from tests.dataproc.kernels import reference
 
-ALL = REPEATS | COMPRESSION
 # Text of few pieces, so that words, lines and phrases recur, with all the characters that a signal looks at, and any other.
 PIECES = st.sampled_from(
     [" ", " ", "\n", "\n\n", "\t", "\u3000", "\x85", "\r\n", "a", "b", "The", "and", "of", "…", "...", "..", "#", "{", "}", "http://", "HTTPS://", "www.",
@@ -27,13 +27,24 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.lists(PIECES, max_size=60).map("".join), st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 
 
+# The counts that are made for each flag alone.
+COUNTED_FOR = {
+    DISTINCT: "DISTINCT_WORDS",
+    COPIES: "(DUPLICATE|COPIED)_(LINE|PARAGRAPH).*",
+    STOPS: ".*STOP_WORD.*",
+    COMPRESSION: "COMPRESSED",
+    PHRASES: "LOREM_IPSUM|POLICY_PHRASES",
+    REPEATS: r"TOP_\d.*|(DUPLICATE|ALL)_\d.*|LONGEST_REPEAT",
+}
+
+
 @pytest.fixture(scope="module")
 def measurer() -> Measurer:
     return Measurer()
 
 
 def assert_counts(measurer: Measurer, texts: list[str], languages: list[str | None] | None = None) -> None:
-    counted = measurer.count(pa.array(texts, pa.large_string()), languages, ALL)
+    counted = measurer.count(pa.array(texts, pa.large_string()), languages, EVERYTHING)
     for row, text in enumerate(texts):
         expected = reference.count(text, languages[row] if languages else None)
         got = {count.name: int(counted.counts[row, count]) for count in Count}
@@ -71,16 +82,16 @@ def test_nulls_slices_and_chunks(measurer, texts, cut, more, kind):
     whole = pa.array(texts, kind)
     chunked = pa.chunked_array([whole.slice(0, cut), whole.slice(cut, more), whole.slice(min(len(whole), cut + more))], kind)
     assert chunked.to_pylist() == texts
-    alone = np.array([measurer.count(pa.array([text or ""]), None, ALL).counts[0] for text in texts])
-    counted = measurer.count(chunked, None, ALL)
+    alone = np.array([measurer.count(pa.array([text or ""]), None, EVERYTHING).counts[0] for text in texts])
+    counted = measurer.count(chunked, None, EVERYTHING)
     assert (counted.counts == alone).all()
     assert counted.null.tolist() == [text is None for text in texts]
-    assert (measurer.count(whole.slice(cut, more), None, ALL).counts == alone[cut : cut + more]).all()
+    assert (measurer.count(whole.slice(cut, more), None, EVERYTHING).counts == alone[cut : cut + more]).all()
 
 
 def test_an_empty_column(measurer):
-    assert measurer.count(pa.array([], pa.string()), None, ALL).counts.shape == (0, len(Count))
-    assert measurer.count(pa.chunked_array([], pa.string()), None, ALL).counts.shape == (0, len(Count))
+    assert measurer.count(pa.array([], pa.string()), None, EVERYTHING).counts.shape == (0, len(Count))
+    assert measurer.count(pa.chunked_array([], pa.string()), None, EVERYTHING).counts.shape == (0, len(Count))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +100,7 @@ def test_an_empty_column(measurer):
 def test_invalid_utf8_is_refused_with_its_row(measurer, damage):
     buffers = [None, pa.py_buffer(np.array([0, 2, 2 + len(damage)], np.int32)), pa.py_buffer(b"ok" + damage)]
     with pytest.raises(ValueError, match="row 1 is not valid UTF-8"):
-        measurer.count(pa.StringArray.from_buffers(2, buffers[1], buffers[2]), None, ALL)
+        measurer.count(pa.StringArray.from_buffers(2, buffers[1], buffers[2]), None, EVERYTHING)
 
 
 def test_real_text(measurer, shared_data):
@@ -136,7 +147,7 @@ def test_giants_of_real_text(in_parts, shared_data):
 def test_a_giant_that_is_not_valid_is_refused(in_parts):
     column = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 8, 20], np.int32)), pa.py_buffer(b"ok ok ok" + b"a b c d e f\xff"))
     with pytest.raises(ValueError, match="row 1 is not valid UTF-8"):
-        in_parts.count(column, None, ALL)
+        in_parts.count(column, None, EVERYTHING)
 
 
 def test_stamps_wrap(measurer):
@@ -144,3 +155,18 @@ def test_stamps_wrap(measurer):
     measurer.scratch.bases[:3] = (1 << 31) + 1
     measurer.scratch.table[:] = 1 << 31
     assert_counts(measurer, [text, text])
+
+
+@settings(deadline=None)
+@given(st.lists(TEXTS, max_size=3), st.integers(0, EVERYTHING))
+def test_what_is_not_wanted_changes_nothing_else(measurer, texts, wanted):
+    wanted |= DISTINCT if wanted & REPEATS & ~DISTINCT else 0
+    whole, part = (measurer.count(pa.array(texts, pa.string()), None, flags) for flags in (EVERYTHING, wanted))
+    for flag, names in COUNTED_FOR.items():
+        columns = [count for count in Count if re.fullmatch(names, count.name)]
+        assert columns
+        if wanted & flag != flag:
+            assert not part.counts[:, columns].any(), names
+            part.counts[:, columns] = whole.counts[:, columns]
+    assert (part.counts == whole.counts).all()
+    assert (part.entropy == (whole.entropy if wanted & DISTINCT else 0)).all()

@@ -146,3 +146,13 @@ def test_a_ten_word_phrase_twice_by_every_formula():
     expected = {"": 10 / 190, "_dclm": 20 / 190, "_dolma": 2 / 181, "_datatrove": 40 / (190 * 5 - 1)}
     for suffix, value in expected.items():
         assert signal(f"duplicate_10gram_character_fraction{suffix}", text) == pytest.approx(value)
+
+
+def test_a_signal_asked_for_alone_is_what_it_is_among_all():
+    """Only what the wanted signals need is counted."""
+    lines = "The wheel of the mill, and the water #1… {x}\nThe wheel of the mill, and the water #1… {x}\n\nsee https://a.b lorem ipsum privacy policy\n"
+    text = pa.array(["Two + two. And so on…\n" + lines * 3 + "- Привет 漢字\n" + "one two three four five six seven eight nine ten " * 4])
+    among = compute(text, SIGNALS)
+    different = [name for name in SIGNALS if compute(text, [name])[name] != among[name]]
+    zero = {name for name in SIGNALS if not among[name][0].as_py()}
+    assert not different and zero <= {name for name in SIGNALS if name.startswith("script_")}, (different, zero)
