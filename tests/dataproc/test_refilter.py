@@ -52,6 +52,14 @@ def again(folder: Path, reference: str, rules: str, label: str = "again") -> dic
     return refilter(reference, str(folder / "rules.yaml"), label, str(folder / "store"), PlainLoop, quiet=True)
 
 
+def test_on_a_ray_pool_it_gives_the_same_bytes(folder, ray_pool):
+    assert run(folder, "v1", OLD)["shards"] > 2
+    plain = again(folder, "web@v1", OLD.replace("min_words: 10", "min_words: 30"))
+    pooled = refilter("web@v1", str(folder / "rules.yaml"), "pooled", str(folder / "store"), ray_pool, quiet=True)
+    assert pooled["digest"] == plain["digest"] and pooled["newly_dropped"] == plain["newly_dropped"] != {}
+    verify(open_version(str(folder / "store"), "web@pooled"))
+
+
 def decisions(folder: Path, reference: str) -> dict[str, tuple]:
     version = open_version(str(folder / "store"), reference)
     found = {}
