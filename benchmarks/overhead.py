@@ -2,6 +2,8 @@
 
 usage: python -m benchmarks.overhead TEXT.jsonl.gz [--megabytes 1000] [--light]
 --light leaves out cleaning and rules: more bytes go through in the same time, so start-up and overhead weigh more.
+The floor is what a private Ray of two CPUs costs with workers that do nothing: seconds to start, pass two tasks and stop, and the share of
+a core that its processes (and this one) use while two workers sleep. No pipeline on it can cost less.
 TEXT holds documents in a field `text`; they are repeated, each time with a line of their own, until there are that many megabytes.
 """
 
@@ -10,12 +12,14 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from dataproc.execution import Executor, PlainLoop, RayPool
+from dataproc.execution import Executor, PlainLoop, RayPool, run_units
 from dataproc.pipeline import run_pipeline
 
 PIPELINE = """\
@@ -83,6 +87,55 @@ def measure(name: str, make: Callable[[], Executor], folder: Path, size: int) ->
     return seconds, steady
 
 
+class Sleeper:
+    """A worker that uses no processor."""
+
+    def run(self, task: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(task["seconds"])
+        return task
+
+    def close(self) -> None:
+        """Holds nothing open."""
+
+
+def processor_seconds() -> float:
+    """Of this process and all below it that live."""
+    found = {}  # process -> (parent, seconds)
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+            tasks = [(each / "schedstat").read_text().split()[0] for each in (path.parent / "task").iterdir()]
+        except OSError:  # it has ended
+            continue
+        found[int(path.parent.name)] = (int(fields[1]), sum(map(int, tasks)) / 1e9)
+
+    def ours(process: int) -> bool:
+        return process == os.getpid() or (process in found and ours(found[process][0]))
+
+    return sum(seconds for process, (_, seconds) in found.items() if ours(process))
+
+
+def floor() -> None:
+    """Prints what Ray costs when workers do nothing."""
+    from benchmarks.overhead import Sleeper  # by a name that a worker can import
+
+    start = time.perf_counter()
+    pool = RayPool(None, 2)
+    try:
+        list(run_units(pool, Sleeper, {}, [{"seconds": 0}] * 2))
+        used = time.perf_counter() - start
+        moments = []
+        for number, _ in enumerate(run_units(pool, Sleeper, {}, [{"seconds": 0.7}] * 60)):
+            if number in (7, 51):  # not while the pool starts and ends
+                moments.append((time.perf_counter(), processor_seconds()))
+        stop = time.perf_counter()
+    finally:
+        pool.close()
+    used += time.perf_counter() - stop
+    (since, before), (until, after) = moments
+    print(f"floor: {used:.1f} s to start, pass two tasks and stop; {(after - before) / (until - since):.1%} of a core while workers sleep")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("text", type=Path)
@@ -97,6 +150,7 @@ def main() -> None:
         for stage in heavy if options.light else ():
             text = text.replace(stage, "")
         (folder / "bench.yaml").write_text(text)
+        floor()
         print(f"{documents} documents, {size / 1e6:.0f} MB of text", flush=True)
         plain, plain_steady = measure("plain loop", PlainLoop, folder, size)
         two, two_steady = measure("ray 2 workers", lambda: RayPool(None, 2), folder, size)
