@@ -54,19 +54,9 @@ class Executor(ABC):
 
 
 def run_units(
-    executor: Executor,
-    worker: type,
-    arguments: dict[str, Any],
-    tasks: Sequence[dict[str, Any]],
-    demand: Resources | None = None,
-    small: bool = False,
+    executor: Executor, worker: type, arguments: dict[str, Any], tasks: Sequence[dict[str, Any]], demand: Resources | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Runs tasks by a worker class and yields their receipts. Raises HeadraceError with the first failure of a task.
-
-    small: the tasks end sooner in this process, one after the other, than a pool of workers starts (some three seconds).
-    """
-    if small:
-        executor = PlainLoop()
+    """Runs tasks by a worker class and yields their receipts. Raises HeadraceError with the first failure of a task."""
     target = f"{worker.__module__}:{worker.__qualname__}"
     for start in range(0, len(tasks), TASKS_PER_DATASET):
         for receipt in executor.map(target, arguments, tasks[start : start + TASKS_PER_DATASET], demand or Resources()):

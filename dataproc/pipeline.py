@@ -19,7 +19,7 @@ from dataproc.batches import READ, StageChain
 from dataproc.committing import commit_documents, merged_sides, part_entry
 from dataproc.config import Pipeline, artefact_digests, load_pipeline
 from dataproc.dedup.exact import KeyWorker, range_tasks
-from dataproc.execution import Executor, run_units
+from dataproc.execution import Executor, PlainLoop, run_units
 from dataproc.index import IndexWorker, index_tasks, row_counts
 from dataproc.inputs import InputDigests
 from dataproc.plan import Plan, make_plan, slices_to_count, work_folder, write_job
@@ -188,7 +188,7 @@ class Run:
         self, step: str, worker: type, arguments: dict, tasks, total_bytes: int = 0, demand=None, small: bool = False
     ) -> Iterable[dict[str, Any]]:
         self.progress.begin(step, len(tasks), total_bytes)
-        for receipt in run_units(self.executor, worker, arguments, tasks, demand, small):
+        for receipt in run_units(PlainLoop() if small else self.executor, worker, arguments, tasks, demand):
             self.progress.advance(receipt)
             yield receipt
 

@@ -6,50 +6,27 @@ only cut more than they did: what the version dropped is not in it any more, so 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from dataproc.batches import READ, detail_json
+from dataproc.batches import READ
 from dataproc.committing import commit_documents, merged_sides, part_entry
-from dataproc.documents import DECISION_SCHEMA, SIGNAL_PREFIX, shard_schema
+from dataproc.documents import shard_schema
 from dataproc.execution import Executor, run_units
-from dataproc.parquet import RowGroupWriter, iterate_batches, read_table, write_table
-from dataproc.plan import unit_file, work_folder
+from dataproc.plan import work_folder
 from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
-from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
+from dataproc.refilter_workers import JUDGE, LEDGER, STAGE, JudgeWorker, LedgerWorker
 from dataproc.rules.presets import Rule, RuleSet
-from dataproc.rules.signals import compute
 from dataproc.stages.registry import stage_class
-from dataproc.stages.rules import Rules, RulesConfig, judge
-from dataproc.statistics import DropSamples, Statistics
-from dataproc.text_hash import text_key
+from dataproc.stages.rules import Rules, RulesConfig
 from dataproc.versions import DOCUMENTS, Version, describe_schema, now, open_version, version_digest
 from store import artefacts, files
-from store.digests import file_digest, json_digest
+from store.digests import json_digest
 from store.errors import CheckFailed, ConfigError
-from store.files import FileStamp
 from store.strict_yaml import read_yaml, validate
-
-STAGE = "rules"
-JUDGE, LEDGER = "judge", "ledger"
-DROPPED_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("rule", pa.string()),
-        ("value", pa.float64()),
-        ("threshold", pa.float64()),
-        ("detail", pa.string()),  # JSON object without the URL
-        ("language", pa.string()),
-        ("text_key", pa.string()),
-    ]
-)
 
 
 def refilter(
@@ -182,182 +159,6 @@ def _at_least_as_strict(new: Rule, old: Rule) -> bool:
     lower = old.least is None or (new.least is not None and new.least >= old.least)
     upper = old.most is None or (new.most is not None and new.most <= old.most)
     return lower and upper
-
-
-class JudgeWorker:
-    """Judges the documents of single shards: writes those that stay, and what is known of the others."""
-
-    def __init__(self, work: str, version: str, config: dict[str, Any], compression: str):
-        self.work, self.compression = work, compression
-        self.version = Version(version, artefacts.load(version).manifest)
-        self.stage = Rules(RulesConfig.model_validate(config))
-        self.stored = [field.name for field in self.version.schema.field("signals").type]
-        self.missing = [name for name in self.stage.signals() if name not in self.stored]
-        self.schema = shard_schema([*self.stored, *self.missing])
-
-    def close(self) -> None:
-        """Holds nothing open."""
-
-    def run(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Writes `kept`, `dropped` and `side` of a shard; returns the receipt."""
-        index = task["index"]
-        standing = read_standing(self.work, JUDGE, index)
-        if standing is not None:
-            return standing
-        statistics, samples, gone = Statistics(), DropSamples(), []
-        places = {name: unit_file(self.work, JUDGE, index, FILE_SUFFIXES[name]) for name in ("kept", "dropped", "side")}
-        shard = files.join(self.version.url, self.version.manifest["shards"][index]["path"])
-        with (
-            files.atomic_path(places["kept"]) as kept_path,
-            files.atomic_path(places["dropped"]) as dropped_path,
-            files.atomic_path(places["side"]) as side_path,
-        ):
-            out = RowGroupWriter(kept_path, self.schema, self.compression)
-            for batch in iterate_batches(shard, batch_rows=1024):
-                table, dropped = self._judge(pa.table(batch), statistics, samples)
-                out.add(table)
-                statistics.observe_kept(table)
-                gone += dropped
-            out.close()
-            write_table(dropped_path, pa.Table.from_pylist(gone, schema=DROPPED_SCHEMA))
-            with open(side_path, "w") as stream:
-                json.dump({"statistics": statistics.to_json(), "samples": samples.to_json()}, stream)
-            paths = {"kept": kept_path, "dropped": dropped_path, "side": side_path}
-            stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in paths.items()}
-        receipt = {"index": index, "kept": out.rows, "lost": len(gone), "files": stamps}
-        write_receipt(self.work, JUDGE, index, receipt)
-        return receipt
-
-    def _judge(self, table: pa.Table, statistics: Statistics, samples: DropSamples) -> tuple[pa.Table, list[dict[str, Any]]]:
-        languages = table.column("language").to_pylist()
-        signals = table.column("signals").combine_chunks()
-        columns = {name: signals.field(name) for name in self.stored}
-        columns |= compute(pc.fill_null(table.column("text"), ""), self.missing, languages) if self.missing else {}
-        flat = pa.table({SIGNAL_PREFIX + name: column for name, column in columns.items()})
-        statistics.observe_signals({name: columns[name] for name in self.stage.rules.signals()})
-        made = pa.StructArray.from_arrays(list(columns.values()), fields=list(self.schema.field("signals").type))
-        table = table.set_column(table.schema.get_field_index("signals"), self.schema.field("signals"), made)
-        verdicts = judge(self.stage.rules.of, languages, flat)
-        dropped = []
-        lost = table.select(["id", "source", "url", "language", "text"]).take(pa.array([v.row for v in verdicts], pa.int64())).to_pylist()
-        for verdict, row in zip(verdicts, lost, strict=True):
-            samples.offer(
-                STAGE,
-                verdict.rule,
-                row["id"],
-                row["source"],
-                row["url"],
-                row["language"],
-                verdict.value,
-                verdict.threshold,
-                row["text"],
-            )
-            dropped.append(
-                {
-                    "id": row["id"],
-                    "rule": verdict.rule,
-                    "value": verdict.value,
-                    "threshold": verdict.threshold,
-                    "detail": json.dumps(verdict.detail),
-                    "language": row["language"],
-                    "text_key": text_key(row["text"]),
-                }
-            )
-        lost = {verdict.row for verdict in verdicts}
-        table = table.cast(self.schema)
-        return table.filter(pa.array([row not in lost for row in range(table.num_rows)], pa.bool_())), dropped
-
-
-class LedgerWorker:
-    """Rewrites the decisions of single shards: what is dropped now, and the copies of what is dropped now."""
-
-    def __init__(self, work: str, version: str, shards: int, compression: str):
-        self.work, self.shards, self.compression = work, shards, compression
-        self.version = Version(version, artefacts.load(version).manifest)
-
-    def close(self) -> None:
-        """Holds nothing open."""
-
-    def run(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Writes `decisions` and `side` of a shard; returns the receipt."""
-        index = task["index"]
-        standing = read_standing(self.work, LEDGER, index)
-        if standing is not None:
-            return standing
-        part = files.join(self.version.url, self.version.manifest["decisions"][index]["path"])
-        own = _dropped(self.work, index)
-        winners = self._dropped_winners(part)
-        statistics, verdicts, dropped = Statistics(), Counter(), Counter()
-        clusters: Counter[str] = Counter()
-        places = {name: unit_file(self.work, LEDGER, index, FILE_SUFFIXES[name]) for name in ("decisions", "side")}
-        with files.atomic_path(places["decisions"]) as path, files.atomic_path(places["side"]) as side_path:
-            out = RowGroupWriter(path, DECISION_SCHEMA, self.compression, text_column="detail")
-            for batch in iterate_batches(part):
-                rows = [self._decide(row, own, winners) for row in batch.to_pylist()]
-                table = pa.Table.from_pylist(rows, schema=DECISION_SCHEMA)
-                out.add(table)
-                statistics.observe_decisions(table)
-                for row in rows:
-                    verdicts[row["verdict"]] += 1
-                    name = f"{row['stage']}.{row['rule']}"
-                    dropped[name] += row["verdict"] == "dropped"
-                    if winner := _winner(row):
-                        clusters[winner] += 1
-            out.close()
-            with open(side_path, "w") as stream:
-                json.dump({"statistics": statistics.to_json(), "samples": DropSamples().to_json()}, stream)
-            paths = {"decisions": path, "side": side_path}
-            stamps = {name: asdict(FileStamp(*file_digest(place))) for name, place in paths.items()}
-        receipt = {
-            "index": index,
-            "decisions": out.rows,
-            "verdicts": dict(verdicts),
-            "dropped": {rule: count for rule, count in sorted(dropped.items()) if count},
-            "copies": dict(clusters),
-            "files": stamps,
-        }
-        write_receipt(self.work, LEDGER, index, receipt)
-        return receipt
-
-    def _dropped_winners(self, part: str) -> dict[str, dict[str, Any]]:
-        """The documents dropped now that won against a record of this part, by id."""
-        wanted = {winner for batch in iterate_batches(part) for row in _duplicates(batch) if (winner := _winner(row))}
-        found: dict[str, dict[str, Any]] = {}
-        for index in range(self.shards) if wanted else ():
-            found |= {name: row for name, row in _dropped(self.work, index).items() if name in wanted}
-        return found
-
-    def _decide(self, row: dict[str, Any], own: dict[str, dict[str, Any]], winners: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        lost = own.get(row["id"]) if row["verdict"] == "kept" else None
-        winner = _winner(row)
-        detail = json.loads(row["detail"] or "{}")
-        if winner in winners:
-            # A copy of a document that is dropped now. With the same text and language it has the same signals, so the same rule takes it.
-            lost = winners[winner]
-            if detail.get("text_key") != lost["text_key"] or detail.get("language") != lost["language"]:
-                raise CheckFailed(
-                    f"{row['id']} lost to {winner}, which the new rules drop; its own text, which differs in white space or language, may "
-                    f"pass them, but is not in {self.version.reference}: run the pipeline with these rules"
-                )
-        if lost is None:
-            return row
-        changed = {"verdict": "dropped", "stage": STAGE, "rule": lost["rule"], "value": lost["value"], "threshold": lost["threshold"]}
-        return {**row, **changed, "detail": detail_json(json.loads(lost["detail"]), detail.get("url"))}
-
-
-def _winner(row: dict[str, Any]) -> str | None:
-    """The id of the document that a duplicate lost to."""
-    if row["verdict"] != "dropped" or row["stage"] != "exact_dedup":
-        return None
-    return json.loads(row["detail"]).get("winner")
-
-
-def _duplicates(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    return batch.filter(pc.fill_null(pc.equal(batch.column("stage"), "exact_dedup"), False)).to_pylist()
-
-
-def _dropped(work: str, index: int) -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in read_table(unit_file(work, JUDGE, index, FILE_SUFFIXES["dropped"])).to_pylist()}
 
 
 class _Refilter:

@@ -117,7 +117,7 @@ class _ShardRun:
                 json.dump({"statistics": self.statistics.to_json(), "samples": self.samples.to_json()}, stream)
             paths = {"kept": shard_path, "decisions": decisions_path, "side": side_path}
             stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in paths.items()}
-        dropped, quarantined = (self._losses(verdict) for verdict in ("dropped", "quarantined"))
+        dropped, quarantined = (self.statistics.losses_by_name(verdict) for verdict in ("dropped", "quarantined"))
         receipt = {
             "index": self.index,
             "kept": shard.rows,
@@ -129,10 +129,6 @@ class _ShardRun:
         }
         write_receipt(self.work, STEP, self.index, receipt)
         return receipt
-
-    def _losses(self, verdict: str) -> dict[str, int]:
-        """stage.rule -> records of this shard's part of the ledger with that verdict."""
-        return {f"{stage}.{rule}": count for (stage, rule), count in self.statistics.losses(verdict).items()}
 
     def _segment(self, segment: Segment, losers: dict, shard: RowGroupWriter, decisions: RowGroupWriter) -> None:
         kept_url = unit_file(self.work, PASS1, segment.unit, FILE_SUFFIXES["kept"])

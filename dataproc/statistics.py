@@ -170,6 +170,10 @@ class Statistics:
                 found[(stage or "", rule or "")] += count
         return dict(sorted(found.items()))
 
+    def losses_by_name(self, verdict: str) -> dict[str, int]:
+        """`losses` as receipts and manifests name them: stage.rule."""
+        return {f"{stage}.{rule}": count for (stage, rule), count in self.losses(verdict).items()}
+
     def verdicts_by_source(self) -> dict[str, Counter[str]]:
         """source -> verdict -> records, by name."""
         found: dict[str, Counter[str]] = {}

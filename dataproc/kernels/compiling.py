@@ -24,6 +24,9 @@ import numba
 import numpy as np
 from numba import njit
 
+from store import files
+from store.errors import StoreError
+
 CACHE_VARIABLE = "HEADRACE_CACHE_DIR"
 _LEAST_FREE_BYTES = 64_000_000
 
@@ -103,11 +106,8 @@ def kept_arrays(name: str, make: Callable[[], Sequence[np.ndarray]]) -> tuple[np
             return tuple(kept[key] for key in kept.files)
     made = tuple(make())
     if path:
-        with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=folder) as aside:
-            # Under another name until it is whole: other processes may look for it.
-            whole = Path(aside) / path.name
-            np.savez(whole, *made)
-            whole.replace(path)
+        with contextlib.suppress(StoreError), files.atomic_path(str(path)) as aside, open(aside, "wb") as stream:
+            np.savez(stream, *made)
     return made
 
 

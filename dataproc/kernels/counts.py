@@ -32,5 +32,5 @@ COPIES = 2  # lines and paragraphs that occur before: DUPLICATE_* and COPIED_*
 STOPS = 4  # stop words: *STOP_WORD*
 COMPRESSION = 8  # COMPRESSED
 PHRASES = 16  # LOREM_IPSUM, POLICY_PHRASES
-REPEATS = 32 | DISTINCT  # n-grams: TOP_*, DUPLICATE_n*, ALL_n*, LONGEST_REPEAT
+REPEATS = 32  # n-grams: TOP_*, DUPLICATE_n*, ALL_n*, LONGEST_REPEAT; they are made of the numbers of words, so with DISTINCT_WORDS
 EVERYTHING = DISTINCT | COPIES | STOPS | COMPRESSION | PHRASES | REPEATS

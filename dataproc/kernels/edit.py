@@ -20,9 +20,9 @@ from dataproc.kernels import scratch
 from dataproc.kernels.columns import chunks, from_buffers
 from dataproc.kernels.compiling import kernel, ready
 from dataproc.kernels.lists import POLICY_PHRASES
+from dataproc.kernels.places import class_of, code_at, previous
 from dataproc.kernels.primitives import encode, hash_span
 from dataproc.kernels.unicode import ALPHA, DIGIT, MARK, SPACE, UPPER
-from dataproc.kernels.walk import class_of, code_at, previous
 
 C4, BOILERPLATE, REFINEDWEB = 1, 2, 4
 _FLAGS: dict[str, int] = {"c4": C4, "boilerplate": BOILERPLATE, "refinedweb": REFINEDWEB}

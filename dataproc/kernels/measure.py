@@ -18,7 +18,6 @@ from dataproc.kernels.lists import base_language
 from dataproc.kernels.repeats import WRAP, keep_repeated, repeats, twice_median_length
 from dataproc.kernels.walk import walk
 
-_NGRAMS = REPEATS & ~DISTINCT
 _SMALL_COUNTS = 256
 _MOST_BYTES = (1 << 32) - 4  # of which every second may end a word: numbers of words have 31 bits
 # What is counted of the parts of a giant and summed; every other count is the same in each.
@@ -74,7 +73,7 @@ def _walk(data, start, end, language, wanted, t, x, nlogn, counts, of_part):
                 break
             distinct = of_part[Count.DISTINCT_WORDS]
             total += _count_entropy(x.counts, distinct, nlogn)
-            if wanted & _NGRAMS:
+            if wanted & REPEATS:
                 keep_repeated(x.ids, x.counts, of_part[Count.WORDS], offset)
             offset += distinct
             for name in _OF_PARTS:
@@ -104,7 +103,7 @@ def measure(data, offsets, row, giant, languages, wanted, t, x, nlogn, out, entr
         words = counts[Count.WORDS]
         entropy[row] = _entropy(words, total) if wanted & DISTINCT else 0.0
         counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.long_places, x.long_lengths, words)
-        if wanted & _NGRAMS:
+        if wanted & REPEATS:
             code, x.bases[0] = repeats(x, x.bases[0], counts)
             if code != s.OK:
                 return row, code

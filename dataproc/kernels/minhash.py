@@ -17,9 +17,9 @@ import pyarrow as pa
 from dataproc.kernels import scratch as s
 from dataproc.kernels.columns import chunks
 from dataproc.kernels.compiling import kernel, ready
+from dataproc.kernels.places import class_of
 from dataproc.kernels.primitives import decode, encode, hash_lowered, hash_span, mix
 from dataproc.kernels.unicode import ALPHA, DIGIT, MARK, UNSPACED
-from dataproc.kernels.walk import class_of
 
 Scheme = Literal["affine32", "affine64"]
 _WORD = np.uint16(ALPHA | DIGIT | MARK)

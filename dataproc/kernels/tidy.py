@@ -14,9 +14,9 @@ import pyarrow as pa
 from dataproc.kernels import scratch
 from dataproc.kernels.columns import chunks, from_buffers
 from dataproc.kernels.compiling import kept_arrays, kernel, ready
+from dataproc.kernels.places import class_of, code_at, previous
 from dataproc.kernels.primitives import decode
 from dataproc.kernels.unicode import SPACE
-from dataproc.kernels.walk import class_of, code_at, previous
 
 # What becomes of a character, and what it says of its text. Bits of a table.
 REMOVED, AS_SPACE, LINE_END, SUSPICIOUS, PAIRED = 1, 2, 4, 8, 16

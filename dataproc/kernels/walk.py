@@ -6,19 +6,18 @@ from __future__ import annotations
 import numpy as np
 
 from dataproc.kernels.compiling import kernel
-from dataproc.kernels.counts import COPIES, DISTINCT, PHRASES, STOPS, Count
+from dataproc.kernels.counts import COPIES, DISTINCT, PHRASES, REPEATS, STOPS, Count
 from dataproc.kernels.lists import SHORT_LINE_CHARACTERS
-from dataproc.kernels.primitives import decode, encode, hash_lowered, hash_span, number_of
+from dataproc.kernels.places import class_of, code_at, is_url, is_www, last_unclosed, phrase_at, previous, stop_number, stop_word
+from dataproc.kernels.primitives import decode, hash_lowered, hash_span, number_of
 from dataproc.kernels.scratch import (
     GROUPS_FULL,
     INVALID,
     LINES_FULL,
-    LOREM,
     NONASCII,
     OK,
     PARAGRAPHS_FULL,
     SPECIAL,
-    STOP_SLOTS,
     WORDS_FULL,
 )
 from dataproc.kernels.unicode import (
@@ -44,12 +43,6 @@ _FLUSH = 4000  # characters after which the fields might overflow
 
 
 @kernel(inline=True)
-def class_of(stage, classes, code):
-    """Class bits of a code point."""
-    return classes[(np.int64(stage[code >> 8]) << 8) | (code & 255)]
-
-
-@kernel(inline=True)
 def _fields(c):
     """The class bits of a character as one in each of its fields."""
     c = np.uint64(c)
@@ -72,134 +65,41 @@ def _flush(fields, out):
     out[Count.PUNCTUATIONS] += np.int64((fields >> np.uint64(48)) & _FIELD)
 
 
-@kernel
-def previous(data, start, i):
-    """Start of the character that ends before byte i, in valid UTF-8."""
-    i -= 1
-    while i > start and data[i] & 0xC0 == 0x80:
-        i -= 1
-    return i
-
-
 @kernel(inline=True)
-def code_at(data, i, end):
-    """The code point at byte i of valid UTF-8."""
-    b = np.int64(data[i])
-    if b < 128:
-        return b
-    return decode(data, i, end)[0]
-
-
-@kernel
-def last_unclosed(data, stage, classes, start, end):
-    """Class bits (with NONASCII) of the last character of data[start:end] that is no closing mark; 0 when all are."""
-    i = end
-    while i > start:
-        at = previous(data, start, i)
-        c = class_of(stage, classes, code_at(data, at, end))
-        if not c & CLOSER:
-            return c | (np.uint16(0) if data[at] < 128 else np.uint16(NONASCII))
-        i = at
-    return np.uint16(0)
-
-
-@kernel(inline=True)
-def _matches(data, i, end, phrases, p, length):
-    """Whether data[i:i+length], A to Z in lower case, is phrase p."""
-    if i + length > end:
-        return False
-    for k in range(length):
-        b = data[i + k]
-        if 65 <= b <= 90:
-            b |= 32
-        if b != phrases[p, k]:
-            return False
-    return True
-
-
-@kernel
-def phrase_at(data, start, end, i, phrases, lengths, anchors, out):
-    """Counts the phrases whose anchor (their first space, or the j of javascript) is at byte i."""
-    for p in range(len(lengths)):
-        at = i - anchors[p]
-        if at >= start and _matches(data, at, end, phrases, p, lengths[p]):
-            if p == LOREM:
-                out[Count.LOREM_IPSUM] += 1
-            else:
-                out[Count.POLICY_PHRASES] += 1
-
-
-@kernel
-def _is_url(data, start, end, colon):
-    """Whether http or https stands before a colon and // after it."""
-    if colon + 2 >= end or data[colon + 1] != 47 or data[colon + 2] != 47:
-        return False
-    at = colon - 1
-    if at >= start and data[at] | 32 == 115:
-        at -= 1
-    return at - 3 >= start and data[at - 3] | 32 == 104 and data[at - 2] | 32 == 116 and data[at - 1] | 32 == 116 and data[at] | 32 == 112
-
-
-@kernel
-def _is_www(data, start, end):
-    return (
-        end - start > 4
-        and data[start] | 32 == 119
-        and data[start + 1] | 32 == 119
-        and data[start + 2] | 32 == 119
-        and data[start + 3] == 46
-    )
-
-
-@kernel(inline=True)
-def stop_number(keys, numbers, key):
-    """The place of a key among a language's stop words, or -1. keys, numbers: (STOP_SLOTS,)."""
-    slot = np.int64(key >> np.uint64(64 - 6))
-    while numbers[slot] >= 0 and keys[slot] != key:
-        slot = (slot + 1) % STOP_SLOTS
-    return np.int64(numbers[slot])
-
-
-@kernel
-def _stop_word(data, start, end, stage, classes, lowers, keys, numbers, longest, buffer):
-    """The place of a word (in lower case, marks around it left out) among a language's stop words, or -1."""
-    while start < end:
-        b = np.int64(data[start])
-        code, size = (b, 1) if b < 128 else decode(data, start, end)
-        if not class_of(stage, classes, code) & STRIP:
-            break
-        start += size
-    while end > start:
-        at = previous(data, start, end)
-        if not class_of(stage, classes, code_at(data, at, end)) & STRIP:
-            break
-        end = at
-    if end == start or end - start > 2 * longest:
-        return np.int64(-1)
-    size = 0
-    i = start
-    while i < end:
-        b = np.int64(data[i])
-        code, width = (b, 1) if b < 128 else decode(data, i, end)
-        code += lowers[(np.int64(stage[code >> 8]) << 8) | (code & 255)]
-        size = encode(code, buffer, size)
-        i += width
-    return stop_number(keys, numbers, hash_span(buffer, 0, size))
-
-
-@kernel(inline=True)
-def _count_copy(number, count, counts, characters, out, duplicates, copies):
-    """Books one line or paragraph under its number. Two columns each: count, then characters."""
+def _book_copy(data, start, end, characters, part, mask, keys, counts, table, bits, base, count, out, duplicates, copies):
+    """Numbers the line or paragraph data[start:end], if its hash is of this part, and books it where it was there before: in two
+    columns each, count, then characters. Returns (distinct ones so far, bits, base); -1 of them when keys or table are full."""
+    key = hash_span(data, start, end)
+    if key & mask != part:
+        return count, bits, base
+    number, bits, base = number_of(key, keys, table, bits, base, count)
     if number == count:
         counts[number] = 1
-        return count + 1
-    out[duplicates] += 1
-    out[duplicates + 1] += characters
-    again = 2 if counts[number] == 1 else 1
-    counts[number] += np.uint32(1)
-    out[copies] += again
-    out[copies + 1] += again * characters
-    return count
+        return count + 1, bits, base
+    if number >= 0:
+        out[duplicates] += 1
+        out[duplicates + 1] += characters
+        again = 2 if counts[number] == 1 else 1
+        counts[number] += np.uint32(1)
+        out[copies] += again
+        out[copies + 1] += again * characters
+        return count, bits, base
+    return number, bits, base
+
+
+@kernel
+def _book_line(data, start, end, characters, stage, classes, out):
+    """What a line counts for by its length, its first character and its last ones."""
+    out[Count.LINES] += 1
+    out[Count.LINE_CHARACTERS] += characters
+    out[Count.SHORT_LINES] += characters <= SHORT_LINE_CHARACTERS
+    first = code_at(data, start, end)
+    out[Count.BULLET_LINES] += (class_of(stage, classes, first) & BULLET) != 0
+    out[Count.ASCII_BULLET_LINES] += first == 45 or first == 42
+    last = code_at(data, previous(data, start, end), end)
+    out[Count.ELLIPSIS_CHARACTER_LINES] += last == 0x2026
+    out[Count.ELLIPSIS_LINES] += last == 0x2026 or (end - start >= 3 and last == 46 and data[end - 2] == 46 and data[end - 3] == 46)
+    out[Count.TERMINAL_LINES] += (last_unclosed(data, stage, classes, start, end) & TERMINAL) != 0
 
 
 @kernel
@@ -223,8 +123,8 @@ def walk(data, start, end, t, x, language, wanted, out):
     line_keys, line_counts, line_table = x.line_keys, x.line_counts, x.line_table
     paragraph_keys, paragraph_counts, paragraph_table = x.paragraph_keys, x.paragraph_counts, x.paragraph_table
     out[Count.BYTES] = end - start
-    copies, distinguished, stopped = wanted & COPIES != 0, wanted & DISTINCT != 0, wanted & STOPS != 0
-    phrased = wanted & PHRASES != 0
+    copies, phrased, stopped = wanted & COPIES != 0, wanted & PHRASES != 0, wanted & STOPS != 0
+    distinguished = wanted & (DISTINCT | REPEATS) != 0
     keyed = distinguished or stopped
     i = start
     extra = np.int64(0)  # bytes so far that are no character of their own
@@ -295,25 +195,14 @@ def walk(data, start, end, t, x, language, wanted, out):
                     newlines += 1
                 if not blank:
                     size = line_last - line_first
-                    out[Count.LINES] += 1
-                    out[Count.LINE_CHARACTERS] += size
-                    key = hash_span(data, line_start, line_end) if copies else np.uint64(0)
-                    if copies and key & mask == part:
-                        number, line_bits, line_base = number_of(key, line_keys, line_table, line_bits, line_base, line_number)
-                        if number < 0:
+                    _book_line(data, line_start, line_end, size, stage, classes, out)
+                    if copies:
+                        line_number, line_bits, line_base = _book_copy(
+                            data, line_start, line_end, size, part, mask, line_keys, line_counts, line_table,
+                            line_bits, line_base, line_number, out, Count.DUPLICATE_LINES, Count.COPIED_LINES,
+                        )  # fmt: skip
+                        if line_number < 0:
                             return LINES_FULL
-                        line_number = _count_copy(number, line_number, line_counts, size, out, Count.DUPLICATE_LINES, Count.COPIED_LINES)
-                    out[Count.SHORT_LINES] += size <= SHORT_LINE_CHARACTERS
-                    first = code_at(data, line_start, line_end)
-                    out[Count.BULLET_LINES] += (class_of(stage, classes, first) & BULLET) != 0
-                    out[Count.ASCII_BULLET_LINES] += first == 45 or first == 42
-                    at = previous(data, line_start, line_end)
-                    last = code_at(data, at, line_end)
-                    out[Count.ELLIPSIS_CHARACTER_LINES] += last == 0x2026
-                    out[Count.ELLIPSIS_LINES] += last == 0x2026 or (
-                        line_end - line_start >= 3 and last == 46 and data[line_end - 2] == 46 and data[line_end - 3] == 46
-                    )
-                    out[Count.TERMINAL_LINES] += (last_unclosed(data, stage, classes, line_start, line_end) & TERMINAL) != 0
                     if paragraph_start < 0:
                         paragraph_start = line_start
                         paragraph_first = line_first
@@ -324,16 +213,13 @@ def walk(data, start, end, t, x, language, wanted, out):
                     size = paragraph_last - paragraph_first
                     out[Count.PARAGRAPHS] += 1
                     out[Count.PARAGRAPH_CHARACTERS] += size
-                    key = hash_span(data, paragraph_start, paragraph_end) if copies else np.uint64(0)
-                    if copies and key & mask == part:
-                        number, paragraph_bits, paragraph_base = number_of(
-                            key, paragraph_keys, paragraph_table, paragraph_bits, paragraph_base, paragraph_number
-                        )
-                        if number < 0:
+                    if copies:
+                        paragraph_number, paragraph_bits, paragraph_base = _book_copy(
+                            data, paragraph_start, paragraph_end, size, part, mask, paragraph_keys, paragraph_counts, paragraph_table,
+                            paragraph_bits, paragraph_base, paragraph_number, out, Count.DUPLICATE_PARAGRAPHS, Count.COPIED_PARAGRAPHS,
+                        )  # fmt: skip
+                        if paragraph_number < 0:
                             return PARAGRAPHS_FULL
-                        paragraph_number = _count_copy(
-                            number, paragraph_number, paragraph_counts, size, out, Count.DUPLICATE_PARAGRAPHS, Count.COPIED_PARAGRAPHS
-                        )
                     paragraph_start = -1
             if ended:
                 break
@@ -409,7 +295,7 @@ def walk(data, start, end, t, x, language, wanted, out):
                 elif b == 123 or b == 125:
                     out[Count.CURLY_BRACKETS] += 1
                 elif b == 58:
-                    out[Count.URLS] += _is_url(data, start, end, i)
+                    out[Count.URLS] += is_url(data, start, end, i)
                 elif phrased:
                     phrase_at(data, start, end, i, phrases, phrase_lengths, phrase_anchors, out)
             i += 1
@@ -455,12 +341,12 @@ def walk(data, start, end, t, x, language, wanted, out):
                 last = last_unclosed(data, stage, classes, word, i)
             out[Count.SENTENCES] += last & (TERMINAL | NONASCII) == TERMINAL
         if data[word] | 32 == 119:
-            out[Count.URLS] += _is_www(data, word, i)
-        found = np.int64(-1)
+            out[Count.URLS] += is_www(data, word, i)
         if not stopped:
             continue
+        found = np.int64(-1)
         if union & NONASCII:
-            found = _stop_word(data, word, i, stage, classes, lowers, row_keys, row_numbers, stop_longest, buffer)
+            found = stop_word(data, word, i, stage, classes, lowers, row_keys, row_numbers, stop_longest, buffer)
         else:
             first = word
             after = i
