@@ -20,8 +20,8 @@ from dataproc.kernels import scratch
 from dataproc.kernels.columns import chunks, from_buffers
 from dataproc.kernels.compiling import kernel, ready
 from dataproc.kernels.lists import POLICY_PHRASES
-from dataproc.kernels.places import class_of, code_at, previous
-from dataproc.kernels.primitives import encode, hash_span
+from dataproc.kernels.places import code_at, previous
+from dataproc.kernels.primitives import class_of, encode, hash_span
 from dataproc.kernels.unicode import ALPHA, DIGIT, MARK, SPACE, UPPER
 
 C4, BOILERPLATE, REFINEDWEB = 1, 2, 4

@@ -13,7 +13,7 @@ from dataproc.kernels import scratch as s
 from dataproc.kernels.columns import TextBuffers, chunks
 from dataproc.kernels.compiling import compiled_once, kernel
 from dataproc.kernels.compression import compressed_size
-from dataproc.kernels.counts import COMPRESSION, COUNTS, DISTINCT, EVERYTHING, REPEATS, Count
+from dataproc.kernels.counts import COMPRESSION, COUNTS, DISTINCT, EVERYTHING, REPEATS, SHAPES, Count
 from dataproc.kernels.lists import base_language
 from dataproc.kernels.repeats import WRAP, keep_repeated, repeats, twice_median_length
 from dataproc.kernels.walk import walk
@@ -102,7 +102,8 @@ def measure(data, offsets, row, giant, languages, wanted, t, x, nlogn, out, entr
             return row, code
         words = counts[Count.WORDS]
         entropy[row] = _entropy(words, total) if wanted & DISTINCT else 0.0
-        counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.long_places, x.long_lengths, words)
+        if wanted & SHAPES:
+            counts[Count.TWICE_MEDIAN_WORD] = twice_median_length(x.histogram, x.long_places, x.long_lengths, words)
         if wanted & REPEATS:
             code, x.bases[0] = repeats(x, x.bases[0], counts)
             if code != s.OK:

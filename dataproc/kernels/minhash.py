@@ -17,8 +17,7 @@ import pyarrow as pa
 from dataproc.kernels import scratch as s
 from dataproc.kernels.columns import chunks
 from dataproc.kernels.compiling import kernel, ready
-from dataproc.kernels.places import class_of
-from dataproc.kernels.primitives import decode, encode, hash_lowered, hash_span, mix
+from dataproc.kernels.primitives import class_of, decode, encode, hash_lowered, hash_span, mix
 from dataproc.kernels.unicode import ALPHA, DIGIT, MARK, UNSPACED
 
 Scheme = Literal["affine32", "affine64"]

@@ -6,15 +6,9 @@ import numpy as np
 
 from dataproc.kernels.compiling import kernel
 from dataproc.kernels.counts import Count
-from dataproc.kernels.primitives import decode, encode, hash_span
-from dataproc.kernels.scratch import LOREM, NONASCII, STOP_SLOTS
-from dataproc.kernels.unicode import CLOSER, STRIP
-
-
-@kernel(inline=True)
-def class_of(stage, classes, code):
-    """Class bits of a code point."""
-    return classes[(np.int64(stage[code >> 8]) << 8) | (code & 255)]
+from dataproc.kernels.primitives import class_of, decode, encode, hash_span
+from dataproc.kernels.scratch import LOREM, NONASCII, STOP_BITS
+from dataproc.kernels.unicode import CLOSER, SPACE, STRIP, UNSPACED
 
 
 @kernel
@@ -86,27 +80,20 @@ def is_url(data, start, end, colon):
 
 
 @kernel
-def is_www(data, start, end):
-    return (
-        end - start > 4
-        and data[start] | 32 == 119
-        and data[start + 1] | 32 == 119
-        and data[start + 2] | 32 == 119
-        and data[start + 3] == 46
-    )
+def is_www(data, stage, classes, at, end):
+    """Whether the word that begins at `at` with three w goes on with a dot and one more character at least."""
+    return at + 4 < end and data[at + 3] == 46 and not class_of(stage, classes, code_at(data, at + 4, end)) & (SPACE | UNSPACED)
 
 
 @kernel(inline=True)
-def stop_number(keys, numbers, key):
-    """The place of a key among a language's stop words, or -1. keys, numbers: (STOP_SLOTS,)."""
-    slot = np.int64(key >> np.uint64(64 - 6))
-    while numbers[slot] >= 0 and keys[slot] != key:
-        slot = (slot + 1) % STOP_SLOTS
-    return np.int64(numbers[slot])
+def stop_number(keys, numbers, multiplier, key):
+    """The place of a key among a language's stop words, or -1. keys, numbers: (STOP_SLOTS,); the multiplier sends each to its slot."""
+    slot = np.int64((key * multiplier) >> np.uint64(64 - STOP_BITS))
+    return np.int64(numbers[slot]) if keys[slot] == key else np.int64(-1)
 
 
 @kernel
-def stop_word(data, start, end, stage, classes, lowers, keys, numbers, longest, buffer):
+def stop_word(data, start, end, stage, classes, lowers, keys, numbers, multiplier, longest, buffer):
     """The place of a word (in lower case, marks around it left out) among a language's stop words, or -1."""
     while start < end:
         b = np.int64(data[start])
@@ -129,4 +116,4 @@ def stop_word(data, start, end, stage, classes, lowers, keys, numbers, longest, 
         code += lowers[(np.int64(stage[code >> 8]) << 8) | (code & 255)]
         size = encode(code, buffer, size)
         i += width
-    return stop_number(keys, numbers, hash_span(buffer, 0, size))
+    return stop_number(keys, numbers, multiplier, hash_span(buffer, 0, size))

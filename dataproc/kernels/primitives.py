@@ -1,4 +1,4 @@
-"""What all kernels are made of: unaligned loads, hashes of byte spans, UTF-8 decoding, interning of 64-bit keys."""
+"""What all kernels are made of: unaligned loads, hashes of byte spans, UTF-8 decoding, classes, interning of 64-bit keys."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ def unmix(h):
 
 
 @kernel(inline=True)
-def hash_span(data, start, end):
-    """A 64-bit hash of the bytes data[start:end]; spans of up to eight bytes of one length never collide."""
-    h = np.uint64(end - start) * _M2
-    i = start
-    while i < end:
-        h = (h ^ load(data, i, end)) * _M1
-        h ^= h >> _32
-        i += 8
-    return mix(h)
+def _first_bytes(count):
+    """A mask of the first bytes of eight, none for a count below 1, all from 8 on."""
+    return np.uint64(0) if count <= 0 else _ALL >> np.uint64(64 - 8 * min(count, 8))
+
+
+@kernel(inline=True)
+def _round(h, eight):
+    h = (h ^ eight) * _M1
+    return h ^ (h >> _32)
 
 
 @kernel(inline=True)
@@ -88,15 +88,34 @@ def lower_ascii(value):
 
 
 @kernel(inline=True)
-def hash_lowered(data, start, end):
-    """`hash_span` of the bytes with A to Z in lower case."""
-    h = np.uint64(end - start) * _M2
+def _hash(data, start, end, lowered):
+    size = end - start
+    h = np.uint64(size) * _M2
+    if 0 < size <= 16 and start + 16 <= len(data):
+        # As the loop below, without branches that depend on the length: those of a text's words cannot be foretold.
+        first = _load_unaligned(data, start) & _first_bytes(size)
+        second = _load_unaligned(data, start + 8) & _first_bytes(size - 8)
+        once = _round(h, lower_ascii(first) if lowered else first)
+        twice = _round(once, lower_ascii(second) if lowered else second)
+        return mix(once ^ ((once ^ twice) & (np.uint64(0) - np.uint64(size > 8))))
     i = start
     while i < end:
-        h = (h ^ lower_ascii(load(data, i, end))) * _M1
-        h ^= h >> _32
+        eight = load(data, i, end)
+        h = _round(h, lower_ascii(eight) if lowered else eight)
         i += 8
     return mix(h)
+
+
+@kernel(inline=True)
+def hash_span(data, start, end):
+    """A 64-bit hash of the bytes data[start:end]; spans of up to eight bytes of one length never collide."""
+    return _hash(data, start, end, False)
+
+
+@kernel(inline=True)
+def hash_lowered(data, start, end):
+    """`hash_span` of the bytes with A to Z in lower case."""
+    return _hash(data, start, end, True)
 
 
 @kernel
@@ -131,6 +150,12 @@ def decode(data, i, end):
     if code < 0x10000 or code > 0x10FFFF:
         return 0, 0
     return code, 4
+
+
+@kernel(inline=True)
+def class_of(stage, classes, code):
+    """Class bits of a code point."""
+    return classes[(np.int64(stage[code >> 8]) << 8) | (code & 255)]
 
 
 @kernel

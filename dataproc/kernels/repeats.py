@@ -16,7 +16,7 @@ from dataproc.kernels.compiling import kernel
 from dataproc.kernels.counts import Count
 from dataproc.kernels.primitives import mix, number_of, unmix
 from dataproc.kernels.scratch import GROUPS_FULL, OK
-from dataproc.kernels.walk import LONG, NONE
+from dataproc.kernels.words import LONG, NONE
 
 _FIRST_BITS = 10
 LONGEST = 10

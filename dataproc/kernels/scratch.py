@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import namedtuple
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
@@ -16,23 +18,50 @@ from dataproc.kernels.lists import LOREM_IPSUM, POLICY_PHRASES, STOP_WORDS
 OK, INVALID, WORDS_FULL, GROUPS_FULL, LINES_FULL, PARAGRAPHS_FULL, GIANT = range(7)
 
 # Class bits of bytes, beside those of characters in unicode.py.
-SPECIAL = 8192  # an ASCII character that the walk looks at: . # { } : and the j of javascript
 NONASCII = 16384
-STOP_SLOTS = 64
+STOP_BITS = 6  # 2 ** 6 slots for the stop words of a language
+BATCH = 512  # words that are looked at together
 GIANT_BYTES = 1 << 21  # a larger document is measured in parts; what a smaller one needs is no matter
-_SPECIALS = ".#{}:jJ"
 PHRASES = (LOREM_IPSUM, *POLICY_PHRASES)
 LOREM = 0  # its place in PHRASES
 
+# Bit masks of a block of 64 bytes (blocks.py), by their place in `masks`; the second half of it holds those of the block before.
+Mask = IntEnum(
+    "Mask",
+    (
+        # What bytes and characters are.
+        "SPACES", "NEWLINES", "BLANKS", "ALPHAS", "UPPERS", "DIGITS", "SYMBOLS", "PUNCTUATIONS", "PLAIN", "TERMINALS", "CLOSERS",
+        "STRIPPED", "BEYOND", "INSIDE", "HASHES", "ELLIPSES", "DOTS", "CURLIES", "COLONS", "JS", "WS", "BEFORE_ANCHORS", "AFTER_ANCHORS",
+        # What follows from them: bytes that are not white space; the first byte of a word; the byte after one; the first byte of a word
+        # that begins without white space before it; bytes that are of the text at all.
+        "VISIBLE", "STARTS", "ENDS", "BREAKS", "TEXT",
+    ),
+    start=0,
+)  # fmt: skip
+MASKS = len(Mask)
+# What goes from one block of a text to the next beside the masks, by its place in `state`. EXTRA: bytes that are no character of their
+# own; of lines and paragraphs, the number of different ones and where their tables stand.
+State = IntEnum(
+    "State",
+    (
+        "EXTRA", "SKIP", "SKIP_SPACE", "ALONE", "DOTS",
+        "WORD_START", "WORD_INSIDE", "WORD_KIND", "WORDS", "WORD_BITS", "WORD_BASE",
+        "LINE_START", "LINE_START_EXTRA", "LINE_END", "LINE_END_EXTRA", "LINES", "LINE_BITS", "LINE_BASE",
+        "PARAGRAPH_START", "PARAGRAPH_START_EXTRA", "PARAGRAPH_END", "PARAGRAPH_END_EXTRA", "PARAGRAPHS", "PARAGRAPH_BITS",
+        "PARAGRAPH_BASE",
+    ),
+    start=0,
+)  # fmt: skip
+
 Tables = namedtuple(
     "Tables",
-    "ascii fields stage classes scripts lowers phrases phrase_lengths phrase_anchors phrase_pairs "
-    "stop_keys stop_numbers stop_longest stop_letters",
+    "ascii stage classes scripts lowers phrases phrase_lengths phrase_anchors phrase_pairs "
+    "stop_keys stop_numbers stop_multipliers stop_longest",
 )
 Scratch = namedtuple(
     "Scratch",
     "ids spare lengths long_places long_lengths histogram keys first counts marks table line_keys line_counts line_table "
-    "paragraph_keys paragraph_counts paragraph_table buffer bases split top matches",
+    "paragraph_keys paragraph_counts paragraph_table buffer masks state starts ends sizes kinds hashes bases split top matches",
 )
 
 
@@ -52,13 +81,7 @@ def _make_tables() -> Tables:
     stage, classes, scripts, lowers = unicode.tables()
     ascii_classes = np.full(256, NONASCII, np.uint16)
     ascii_classes[:128] = [unicode.code_class(chr(code)) for code in range(128)]
-    for character in _SPECIALS:
-        ascii_classes[ord(character)] |= SPECIAL
-    places = {unicode.ALPHA: 0, unicode.UPPER: 12, unicode.DIGIT: 24, unicode.SYMBOL: 36, unicode.PUNCTUATION: 48}
-    fields = np.array(
-        [sum(1 << place for bit, place in places.items() if c & bit and not c & NONASCII) for c in map(int, ascii_classes)], np.uint64
-    )
-    return Tables(ascii_classes, fields, stage, classes, scripts, lowers, *_phrases(), *_stop_words())
+    return Tables(ascii_classes, stage, classes, scripts, lowers, *_phrases(), *_stop_words())
 
 
 def _phrases() -> tuple[np.ndarray, ...]:
@@ -77,21 +100,26 @@ def _phrases() -> tuple[np.ndarray, ...]:
 def _stop_words() -> tuple[np.ndarray, ...]:
     from dataproc.kernels.primitives import hash_span
 
-    keys = np.zeros((len(STOP_WORDS) + 1, STOP_SLOTS), np.uint64)
-    numbers = np.full((len(STOP_WORDS) + 1, STOP_SLOTS), -1, np.int8)
-    longest = np.zeros(len(STOP_WORDS) + 1, np.int64)
-    letters = np.zeros(len(STOP_WORDS) + 1, np.uint32)  # the low five bits of their first bytes
+    slots = 1 << STOP_BITS
+    keys = np.zeros((len(STOP_WORDS) + 1, slots), np.uint64)
+    numbers = np.zeros((len(STOP_WORDS) + 1, slots), np.int8)
+    multipliers = np.ones(len(STOP_WORDS) + 1, np.uint64)
+    longest = np.zeros(len(STOP_WORDS) + 1, np.int64)  # bytes of the longest; 0: there are none
     for row, words in enumerate(STOP_WORDS.values()):
-        for number, word in enumerate(words):
-            spelled = np.frombuffer(word.encode(), np.uint8)
-            key = int(hash_span(spelled, 0, len(spelled)))
-            slot = key >> (64 - 6)
-            while numbers[row, slot] >= 0:
-                slot = (slot + 1) % STOP_SLOTS
-            keys[row, slot], numbers[row, slot] = key, number
-            longest[row] = max(longest[row], len(spelled))
-            letters[row] |= np.uint32(1 << (int(spelled[0]) & 31))
-    return keys, numbers, longest, letters
+        spelled = [np.frombuffer(word.encode(), np.uint8) for word in words]
+        hashes = [int(hash_span(word, 0, len(word))) for word in spelled]
+        # The first odd multiplier that sends every word to a slot of its own.
+        found = next(
+            (multiplier, places)
+            for multiplier in itertools.count(1, 2)
+            if len(places := {(key * multiplier % (1 << 64)) >> (64 - STOP_BITS): n for n, key in enumerate(hashes)}) == len(hashes)
+        )
+        multipliers[row] = found[0]
+        keys[row] = hashes[0]  # a slot without a word has the key of one that is sent elsewhere: no key is found there
+        for slot, number in found[1].items():
+            keys[row, slot], numbers[row, slot] = hashes[number], number
+        longest[row] = max(map(len, spelled))
+    return keys, numbers, multipliers, longest
 
 
 @dataclass
@@ -143,6 +171,13 @@ def make_scratch(sizes: Sizes) -> Scratch:
         paragraph_counts=np.empty(sizes.paragraphs, np.uint32),
         paragraph_table=table(sizes.paragraphs),
         buffer=np.empty(256, np.uint8),
+        masks=np.zeros(2 * MASKS, np.uint64),
+        state=np.zeros(len(State), np.int64),
+        starts=np.empty(BATCH, np.int64),
+        ends=np.empty(BATCH, np.int64),
+        sizes=np.empty(BATCH, np.int64),
+        kinds=np.empty(BATCH, np.int64),
+        hashes=np.empty(BATCH, np.uint64),
         bases=np.ones(3, np.int64),
         split=np.zeros(3, np.int64),
         top=np.zeros(3, np.int64),

@@ -14,8 +14,8 @@ import pyarrow as pa
 from dataproc.kernels import scratch
 from dataproc.kernels.columns import chunks, from_buffers
 from dataproc.kernels.compiling import kept_arrays, kernel, ready
-from dataproc.kernels.places import class_of, code_at, previous
-from dataproc.kernels.primitives import decode
+from dataproc.kernels.places import code_at, previous
+from dataproc.kernels.primitives import class_of, decode
 from dataproc.kernels.unicode import SPACE
 
 # What becomes of a character, and what it says of its text. Bits of a table.

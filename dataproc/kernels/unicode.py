@@ -26,7 +26,7 @@ CLOSER = 512  # may stand between a sentence's end and the white space after it
 BULLET = 1024
 STRIP = 2048  # stripped from a word before it is compared with stop words
 IDEOGRAPHIC_END = 4096  # ends a sentence wherever it stands
-PLAIN = 32768  # neither white space nor punctuation nor symbol (8192 and 16384 are taken in scratch.py)
+PLAIN = 32768  # neither white space nor punctuation nor symbol (16384 is taken in scratch.py)
 
 # How the names of letters begin, by script. The order is the order of the script signals.
 SCRIPTS: dict[str, tuple[str, ...]] = {

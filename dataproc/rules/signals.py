@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, PHRASES, REPEATS, STOPS
+from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, PHRASES, REPEATS, SHAPES, STOPS
 from dataproc.kernels.lists import STOP_WORDS, base_language
 
 if TYPE_CHECKING:
@@ -67,17 +67,17 @@ def _made() -> dict[str, Signal]:
         "characters": Signal(_count("CHARACTERS")),
         "words": Signal(_count("WORDS")),
         "mean_word_length": Signal(_ratio("WORD_CHARACTERS", "WORDS")),
-        "median_word_length": Signal(lambda counts: counts["TWICE_MEDIAN_WORD"] / 2.0),
-        "longest_word": Signal(_count("LONGEST_WORD")),
-        "non_symbol_words": Signal(_count("NON_SYMBOL_WORDS")),
-        "mean_non_symbol_word_length": Signal(_ratio("NON_SYMBOL_WORD_CHARACTERS", "NON_SYMBOL_WORDS")),
+        "median_word_length": Signal(lambda counts: counts["TWICE_MEDIAN_WORD"] / 2.0, needs=SHAPES),
+        "longest_word": Signal(_count("LONGEST_WORD"), needs=SHAPES),
+        "non_symbol_words": Signal(_count("NON_SYMBOL_WORDS"), needs=SHAPES),
+        "mean_non_symbol_word_length": Signal(_ratio("NON_SYMBOL_WORD_CHARACTERS", "NON_SYMBOL_WORDS"), needs=SHAPES),
         "distinct_word_fraction": Signal(_ratio("DISTINCT_WORDS", "WORDS"), 1, DISTINCT),
         "word_entropy": Signal(lambda counts: counts.entropy, needs=DISTINCT),
         "hash_per_word": Signal(_ratio("HASHES", "WORDS")),
         "ellipsis_per_word": Signal(_ratio("ELLIPSES", "WORDS")),
-        "symbol_word_fraction": Signal(_ratio("SYMBOL_WORDS", "WORDS"), 1),
+        "symbol_word_fraction": Signal(_ratio("SYMBOL_WORDS", "WORDS"), 1, SHAPES),
         "url_per_word": Signal(_ratio("URLS", "WORDS")),
-        "alphabetic_word_fraction": Signal(_ratio("ALPHABETIC_WORDS", "WORDS"), 1),
+        "alphabetic_word_fraction": Signal(_ratio("ALPHABETIC_WORDS", "WORDS"), 1, SHAPES),
         "stop_words": Signal(_count("STOP_WORDS"), 8, STOPS),
         "stop_word_occurrences": Signal(_count("STOP_WORD_OCCURRENCES"), needs=STOPS),
         "stop_word_fraction": Signal(_ratio("STOP_WORD_OCCURRENCES", "WORDS"), 1, STOPS),

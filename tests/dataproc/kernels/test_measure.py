@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproc.kernels import scratch
-from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, EVERYTHING, PHRASES, REPEATS, STOPS, Count
+from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, EVERYTHING, PHRASES, REPEATS, SHAPES, STOPS, Count
 from dataproc.kernels.lists import BULLETS, CLOSERS, POLICY_PHRASES, STOP_WORDS, STRIPPED, TERMINALS
 from dataproc.kernels.measure import Measurer
 from tests.dataproc.kernels import reference
@@ -34,6 +34,7 @@ COUNTED_FOR = {
     STOPS: ".*STOP_WORD.*",
     COMPRESSION: "COMPRESSED",
     PHRASES: "LOREM_IPSUM|POLICY_PHRASES",
+    SHAPES: "(ALPHABETIC|SYMBOL|NON_SYMBOL)_WORD.*|LONGEST_WORD|TWICE_MEDIAN_WORD",
     REPEATS: r"TOP_\d.*|(DUPLICATE|ALL)_\d.*|LONGEST_REPEAT",
 }
 
