@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from dataproc.kernels import unicode as u
 from dataproc.kernels.compiling import kernel
-from dataproc.kernels.counts import Count
+from dataproc.kernels.counts import PHRASES, SHAPES, STOPS, Count
 from dataproc.kernels.lists import LOREM_IPSUM, POLICY_PHRASES
 from dataproc.kernels.primitives import class_of, decode
 from dataproc.kernels.scratch import MASKS, Mask, State
@@ -110,19 +110,16 @@ def moved(m, mask, by):
 
 
 @kernel(inline=True)
-def _classify(data, i, m):
+def _classify(data, i, wanted, m):
     m[Mask.SPACES] = _spaces(data, i)
     m[Mask.NEWLINES] = _newlines(data, i)
-    m[Mask.BLANKS] = _blanks(data, i)
     m[Mask.ALPHAS] = _alphas(data, i)
     m[Mask.UPPERS] = _uppers(data, i)
     m[Mask.DIGITS] = _digits(data, i)
     m[Mask.SYMBOLS] = _symbols(data, i)
     m[Mask.PUNCTUATIONS] = _punctuations(data, i)
-    m[Mask.PLAIN] = _plain(data, i)
     m[Mask.TERMINALS] = _terminals(data, i)
     m[Mask.CLOSERS] = _closers(data, i)
-    m[Mask.STRIPPED] = _stripped(data, i)
     m[Mask.BEYOND] = _beyond(data, i)
     m[Mask.INSIDE] = _inside(data, i)
     m[Mask.HASHES] = _hashes(data, i)
@@ -130,24 +127,29 @@ def _classify(data, i, m):
     m[Mask.DOTS] = _dots(data, i)
     m[Mask.CURLIES] = _curlies(data, i)
     m[Mask.COLONS] = _colons(data, i)
-    m[Mask.JS] = _js(data, i)
     m[Mask.WS] = _ws(data, i)
-    m[Mask.BEFORE_ANCHORS] = _before_anchors(data, i)
-    m[Mask.AFTER_ANCHORS] = _after_anchors(data, i)
+    if wanted & (SHAPES | STOPS):
+        m[Mask.PLAIN] = _plain(data, i)
+        m[Mask.STRIPPED] = _stripped(data, i)
+    if wanted & PHRASES:
+        m[Mask.BLANKS] = _blanks(data, i)
+        m[Mask.JS] = _js(data, i)
+        m[Mask.BEFORE_ANCHORS] = _before_anchors(data, i)
+        m[Mask.AFTER_ANCHORS] = _after_anchors(data, i)
 
 
 @kernel(inline=True)
-def classify(data, i, end, stage, classes, scripts, m, state, buffer, out):
+def classify(data, i, end, wanted, stage, classes, scripts, m, state, buffer, out):
     """Fills m (2 * MASKS,) uint64 for the block at byte i of a text that ends at `end`; its second half is for the block before. What
-    stands behind the end is white space. buffer: (64,) uint8, to work in. Returns whether the block is valid UTF-8."""
+    stands behind the end is white space. wanted: flags of counts.py. buffer: (64,) uint8, to work in. Returns whether the block is valid UTF-8."""
     for k in (Mask.BLANKS, Mask.TERMINALS, Mask.CLOSERS, Mask.BEYOND, Mask.DOTS, Mask.WS, Mask.BEFORE_ANCHORS, Mask.VISIBLE, Mask.STARTS):
         m[MASKS + k] = m[k]
     if i + BLOCK <= len(data):
-        _classify(data, i, m)
+        _classify(data, i, wanted, m)
     else:
         for k in range(BLOCK):
             buffer[k] = data[i + k] if i + k < end else 32
-        _classify(buffer, 0, m)
+        _classify(buffer, 0, wanted, m)
     m[Mask.BREAKS] = _0
     m[Mask.TEXT] = ALL
     if end - i < BLOCK:

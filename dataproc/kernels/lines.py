@@ -110,11 +110,10 @@ def count_lines(data, i, ended, stage, classes, x, part, mask, wanted, m, state,
             place = BLOCK - above_highest(seen)
             state[State.LINE_END] = i + place
             state[State.LINE_END_EXTRA] = extra + popcount(inside & below(place))
-        if not feed:
-            break
-        code = _feed(data, False, stage, classes, x, part, mask, wanted, state, out)
-        if code != OK:
+        if not feed and not ended:
+            return OK
+        code = _feed(data, not feed, stage, classes, x, part, mask, wanted, state, out)
+        if not feed or code != OK:
             return code
         feeds ^= feed
         rest = ~(feed | (feed - _1))
-    return _feed(data, True, stage, classes, x, part, mask, wanted, state, out) if ended else OK

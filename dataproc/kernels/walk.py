@@ -146,7 +146,7 @@ def walk(data, start, end, t, x, language, wanted, out):
     out[Count.BYTES] = end - start
     i = start
     while True:
-        if not classify(data, i, end, stage, classes, scripts, m, state, buffer, out):
+        if not classify(data, i, end, wanted, stage, classes, scripts, m, state, buffer, out):
             return INVALID
         ended = end - i < BLOCK
         _count_bits(m, out)
