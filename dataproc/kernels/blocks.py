@@ -26,6 +26,10 @@ BLOCK = 64
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _0, _1 = np.uint64(0), np.uint64(1)
 _HORIZONTAL_ELLIPSIS = 0x2026
+# The masks that `moved` is asked for.
+_MOVED = (
+    Mask.BLANKS, Mask.TERMINALS, Mask.CLOSERS, Mask.BEYOND, Mask.DOTS, Mask.WS, Mask.BEFORE_ANCHORS, Mask.VISIBLE, Mask.STARTS,
+)  # fmt: skip
 
 _WORD = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.IntType(8), BLOCK)
@@ -141,8 +145,8 @@ def _classify(data, i, wanted, m):
 @kernel(inline=True)
 def classify(data, i, end, wanted, stage, classes, scripts, m, state, buffer, out):
     """Fills m (2 * MASKS,) uint64 for the block at byte i of a text that ends at `end`; its second half is for the block before. What
-    stands behind the end is white space. wanted: flags of counts.py. buffer: (64,) uint8, to work in. Returns whether the block is valid UTF-8."""
-    for k in (Mask.BLANKS, Mask.TERMINALS, Mask.CLOSERS, Mask.BEYOND, Mask.DOTS, Mask.WS, Mask.BEFORE_ANCHORS, Mask.VISIBLE, Mask.STARTS):
+    stands behind the end is white space. wanted: flags of counts.py. buffer: (64,) uint8, to work in. Returns whether it is valid UTF-8."""
+    for k in _MOVED:
         m[MASKS + k] = m[k]
     if i + BLOCK <= len(data):
         _classify(data, i, wanted, m)

@@ -37,7 +37,7 @@ def _end(bases, state):
 
 @kernel(inline=True)
 def _count_dots(m, state, out):
-    """Three dots in a row are an ellipsis, and the next three another one. DOTS in state: those at the end of the block that are of none."""
+    """Three dots in a row are an ellipsis, and the next three another one. DOTS in state: those at the block's end that are of none."""
     dots = m[Mask.DOTS]
     if not dots & moved(m, Mask.DOTS, 1):
         state[State.DOTS] = np.int64(dots >> np.uint64(BLOCK - 1))

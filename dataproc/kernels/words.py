@@ -125,7 +125,9 @@ def shape_words(sizes, kinds, found, out):
 
 
 @kernel
-def count_stop_words(data, starts, ends, kinds, hashes, found, ascii, stage, classes, lowers, keys, numbers, multiplier, longest, buffer, out):
+def count_stop_words(
+    data, starts, ends, kinds, hashes, found, ascii, stage, classes, lowers, keys, numbers, multiplier, longest, buffer, out
+):
     """Which stop words occur, as bits of STOP_WORDS, and how often; CASED: those that are written as the list has them."""
     stops, cased = np.int64(0), np.int64(0)
     occurrences, cased_occurrences = np.int64(0), np.int64(0)

@@ -20,16 +20,24 @@ SHAPES = {
     "lines all different": "'\\n'.join(map(str, range(size // 8)))",
     "prose": "(' '.join(f'{w}{k // 50}' if k % 9 == 0 else w for k, w in zip(range(size // 5), __import__('itertools').cycle("
     "'the mill and its wheel turn to grind corn that people of the town have brought'.split()))) + '.')[:size]",
-    "words drawn at random": "' '.join(map('w{:04d}'.format, __import__('numpy').random.default_rng(1).integers(0, 9000, size // 6)))",
-    "ideographs drawn at random": "''.join(map(chr, __import__('numpy').random.default_rng(1).integers(0x4E00, 0x9000, size // 3)))",
+    "words drawn at random": "' '.join(map('w{:04d}'.format, np.random.default_rng(1).integers(0, 9000, size // 6)))",
+    "ideographs drawn at random": "''.join(map(chr, np.random.default_rng(1).integers(0x4E00, 0x9000, size // 3)))",
+    "letters drawn at random": "short_words(size)",
     "ideographs": "''.join(chr(0x4E00 + (k * 7919) % 20000) for k in range(size // 3))",
 }
 PROGRAM = """
 import gc, sys, time
+import numpy as np
 import pyarrow as pa
 from dataproc.kernels.minhash import MinHasher
 from dataproc.rules.signals import SIGNALS, compute
 size = int(sys.argv[1])
+def short_words(size):  # of one or two letters
+    draw = np.random.default_rng(1)
+    text = draw.integers(97, 123, size, dtype=np.uint8)
+    spaces = draw.integers(2, 4, size // 2, dtype=np.int8).cumsum()
+    text[spaces[spaces < size]] = 32
+    return text.tobytes().decode()
 def status(name): return int(next(l for l in open("/proc/self/status") if l.startswith(name)).split()[1]) * 1024
 compute(pa.array(["a b"]), SIGNALS); MinHasher().signatures(pa.array(["a b"]))
 seconds = []
@@ -66,7 +74,16 @@ def test_time_is_linear_and_memory_bounded(shape):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "shape", ["one word", "one repeated character", "prose", "empty lines", "words drawn at random", "ideographs drawn at random"]
+    "shape",
+    [
+        "one word",
+        "one repeated character",
+        "prose",
+        "empty lines",
+        "words drawn at random",
+        "letters drawn at random",
+        "ideographs drawn at random",
+    ],
 )
 def test_documents_of_200_megabytes(shape):
     quarter, whole, times = measure(shape, 200_000_000)
