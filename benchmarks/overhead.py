@@ -1,4 +1,5 @@
-"""What Ray costs: the same pipeline in a plain loop, on one Ray worker and on two, over the same text.
+"""What Ray costs: the same pipeline in a plain loop, on two workers of a Ray that is started for the run, and of one that is there
+already, as on a cluster, over the same text.
 
 usage: python -m benchmarks.overhead TEXT.jsonl.gz [--megabytes 1000] [--light]
 --light leaves out cleaning and rules: more bytes go through in the same time, so start-up and overhead weigh more.
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dataproc.execution import Executor, PlainLoop, RayPool, run_units
+from dataproc.execution import Executor, PlainLoop, RayPool, run_units, start_ray, stop_ray
 from dataproc.pipeline import run_pipeline
 
 PIPELINE = """\
@@ -153,9 +154,15 @@ def main() -> None:
         floor()
         print(f"{documents} documents, {size / 1e6:.0f} MB of text", flush=True)
         plain, plain_steady = measure("plain loop", PlainLoop, folder, size)
-        two, two_steady = measure("ray 2 workers", lambda: RayPool(None, 2), folder, size)
-        print(f"two workers against one plain loop: {plain / two:.2f}x in all, {two_steady / plain_steady:.2f}x at steady state")
-        print(f"overhead per worker at steady state: {1 - two_steady / plain_steady / 2:.1%}")
+        runs = {"Ray started": measure("ray started", lambda: RayPool(None, 2), folder, size)}
+        started = start_ray(None, 2)
+        try:
+            runs["Ray there"] = measure("ray there", lambda: RayPool(None, 2), folder, size)
+        finally:
+            stop_ray(started)
+        for name, (seconds, steady) in runs.items():
+            print(f"two workers against one plain loop, {name}: {plain / seconds:.2f}x in all, {steady / plain_steady:.2f}x at steady state")
+            print(f"overhead per worker at steady state: {1 - steady / plain_steady / 2:.1%}")
 
 
 if __name__ == "__main__":
