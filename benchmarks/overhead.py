@@ -161,8 +161,8 @@ def main() -> None:
         finally:
             stop_ray(started)
         for name, (seconds, steady) in runs.items():
-            print(f"two workers against one plain loop, {name}: {plain / seconds:.2f}x in all, {steady / plain_steady:.2f}x at steady state")
-            print(f"overhead per worker at steady state: {1 - steady / plain_steady / 2:.1%}")
+            print(f"{name}, against one plain loop: {plain / seconds:.2f}x in all, {steady / plain_steady:.2f}x at steady state, ", end="")
+            print(f"overhead per worker {1 - steady / plain_steady / 2:.1%}")
 
 
 if __name__ == "__main__":
