@@ -26,7 +26,7 @@ from dataproc.documents import SIGNAL_PREFIX
 from dataproc.kernels import edit, tidy
 from dataproc.kernels.columns import text_buffers
 from dataproc.kernels.compiling import kernel
-from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, REPEATS, STOPS
+from dataproc.kernels.counts import COMPRESSION, DISTINCT, LINE_COPIES, REPEATS, STOPS
 from dataproc.kernels.measure import Measurer
 from dataproc.kernels.minhash import MinHasher
 from dataproc.kernels.primitives import decode
@@ -103,7 +103,7 @@ def ours(column: pa.Array, megabytes: float) -> dict[str, float]:
         "UTF-8 decode walk (limit)": lambda: decode_walk(data),
         "walk: words, lines, classes": lambda: measurer.count(column, None, 0),
         "walk and stop words": lambda: measurer.count(column, None, STOPS),
-        "walk and copies of lines": lambda: measurer.count(column, None, COPIES),
+        "walk and copies of lines": lambda: measurer.count(column, None, LINE_COPIES),
         "walk and distinct words": lambda: measurer.count(column, None, DISTINCT),
         "walk and n-gram repeats": lambda: measurer.count(column, None, REPEATS),
         "walk and compression": lambda: measurer.count(column, None, COMPRESSION),

@@ -128,6 +128,7 @@ def _classify(data, i, wanted, m):
     m[Mask.INSIDE] = _inside(data, i)
     m[Mask.HASHES] = _hashes(data, i)
     m[Mask.ELLIPSES] = _0
+    m[Mask.IDEOGRAPHIC_ENDS] = _0
     m[Mask.DOTS] = _dots(data, i)
     m[Mask.CURLIES] = _curlies(data, i)
     m[Mask.COLONS] = _colons(data, i)
@@ -173,7 +174,7 @@ def classify(data, i, end, wanted, stage, classes, scripts, m, state, buffer, ou
 
 @kernel
 def _beyond_ascii(data, i, end, stage, classes, scripts, m, state, out):
-    """Enters the characters beyond ASCII into the masks, and counts scripts and ends of sentences that only they have."""
+    """Enters the characters beyond ASCII into the masks, and counts scripts."""
     rest = m[Mask.BEYOND]
     if state[State.SKIP]:  # bytes of the last character of the block before
         skipped = below(state[State.SKIP])
@@ -213,7 +214,7 @@ def _beyond_ascii(data, i, end, stage, classes, scripts, m, state, out):
         if c & u.PLAIN:
             m[Mask.PLAIN] |= bit
         if c & u.IDEOGRAPHIC_END:
-            out[Count.SENTENCES] += 1
+            m[Mask.IDEOGRAPHIC_ENDS] |= bit
         if code == _HORIZONTAL_ELLIPSIS:
             m[Mask.ELLIPSES] |= bit
     if unspaced or state[State.ALONE]:

@@ -28,10 +28,12 @@ COUNTS = len(Count)
 
 # What a pass over a document counts beside the rest, as flags; what is not wanted stays 0 and costs nothing.
 DISTINCT = 1  # words that differ: DISTINCT_WORDS, the entropy
-COPIES = 2  # lines and paragraphs that occur before: DUPLICATE_* and COPIED_*
+LINE_COPIES = 2  # lines that occur before: DUPLICATE_LINE* and COPIED_LINE*
 STOPS = 4  # stop words: *STOP_WORD*
 COMPRESSION = 8  # COMPRESSED
 PHRASES = 16  # LOREM_IPSUM, POLICY_PHRASES
 REPEATS = 32  # n-grams: TOP_*, DUPLICATE_n*, ALL_n*, LONGEST_REPEAT; they are made of the numbers of words, so with DISTINCT_WORDS
 SHAPES = 64  # what each word is made of and how long it is: *_WORDS of a kind, LONGEST_WORD, TWICE_MEDIAN_WORD
-EVERYTHING = DISTINCT | COPIES | STOPS | COMPRESSION | PHRASES | REPEATS | SHAPES
+PARAGRAPH_COPIES = 128  # the same of paragraphs
+SENTENCES = 256
+EVERYTHING = DISTINCT | LINE_COPIES | PARAGRAPH_COPIES | SENTENCES | STOPS | COMPRESSION | PHRASES | REPEATS | SHAPES

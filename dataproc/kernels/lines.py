@@ -6,12 +6,12 @@ import numpy as np
 
 from dataproc.kernels.blocks import ALL, BLOCK, above_highest, below, lowest, popcount
 from dataproc.kernels.compiling import kernel
-from dataproc.kernels.counts import COPIES, Count
+from dataproc.kernels.counts import LINE_COPIES, PARAGRAPH_COPIES, Count
 from dataproc.kernels.lists import SHORT_LINE_CHARACTERS
 from dataproc.kernels.places import code_at, last_unclosed, previous
 from dataproc.kernels.primitives import class_of, hash_span, number_of
 from dataproc.kernels.scratch import LINES_FULL, OK, PARAGRAPHS_FULL, Mask, State
-from dataproc.kernels.unicode import BULLET, TERMINAL
+from dataproc.kernels.unicode import BULLET, CLOSER, TERMINAL
 
 _1 = np.uint64(1)
 # Of a span in State, counted from its first name: where it begins and ends, each in bytes and in bytes that are no character, how many
@@ -52,10 +52,17 @@ def _book_line(data, start, end, characters, stage, classes, out):
     first = code_at(data, start, end)
     out[Count.BULLET_LINES] += (class_of(stage, classes, first) & BULLET) != 0
     out[Count.ASCII_BULLET_LINES] += first == 45 or first == 42
-    last = code_at(data, previous(data, start, end), end)
-    out[Count.ELLIPSIS_CHARACTER_LINES] += last == 0x2026
-    out[Count.ELLIPSIS_LINES] += last == 0x2026 or (end - start >= 3 and last == 46 and data[end - 2] == 46 and data[end - 3] == 46)
-    out[Count.TERMINAL_LINES] += (last_unclosed(data, stage, classes, start, end) & TERMINAL) != 0
+    last = np.int64(data[end - 1])
+    if last < 128:
+        c = class_of(stage, classes, last)
+    else:
+        last = code_at(data, previous(data, start, end), end)
+        c = np.uint16(CLOSER)  # or whatever it is
+        out[Count.ELLIPSIS_CHARACTER_LINES] += last == 0x2026
+    out[Count.ELLIPSIS_LINES] += last == 0x2026 or (last == 46 and end - start >= 3 and data[end - 2] == 46 and data[end - 3] == 46)
+    if c & CLOSER:
+        c = last_unclosed(data, stage, classes, start, end)
+    out[Count.TERMINAL_LINES] += (c & TERMINAL) != 0
 
 
 @kernel(inline=True)
@@ -70,7 +77,7 @@ def _feed(data, ended, stage, classes, x, part, mask, wanted, state, out):
     if not blank:
         size = _characters(state, State.LINE_START)
         _book_line(data, state[State.LINE_START], state[State.LINE_END], size, stage, classes, out)
-        if wanted & COPIES and not _book_copy(
+        if wanted & LINE_COPIES and not _book_copy(
             data, State.LINE_START, part, mask, x.line_keys, x.line_counts, x.line_table, state, size, out,
             Count.DUPLICATE_LINES, Count.COPIED_LINES,
         ):  # fmt: skip
@@ -85,7 +92,7 @@ def _feed(data, ended, stage, classes, x, part, mask, wanted, state, out):
         size = _characters(state, State.PARAGRAPH_START)
         out[Count.PARAGRAPHS] += 1
         out[Count.PARAGRAPH_CHARACTERS] += size
-        if wanted & COPIES and not _book_copy(
+        if wanted & PARAGRAPH_COPIES and not _book_copy(
             data, State.PARAGRAPH_START, part, mask, x.paragraph_keys, x.paragraph_counts, x.paragraph_table, state, size, out,
             Count.DUPLICATE_PARAGRAPHS, Count.COPIED_PARAGRAPHS,
         ):  # fmt: skip

@@ -32,6 +32,7 @@ Mask = IntEnum(
         # What bytes and characters are.
         "SPACES", "NEWLINES", "BLANKS", "ALPHAS", "UPPERS", "DIGITS", "SYMBOLS", "PUNCTUATIONS", "PLAIN", "TERMINALS", "CLOSERS",
         "STRIPPED", "BEYOND", "INSIDE", "HASHES", "ELLIPSES", "DOTS", "CURLIES", "COLONS", "JS", "WS", "BEFORE_ANCHORS", "AFTER_ANCHORS",
+        "IDEOGRAPHIC_ENDS",
         # What follows from them: bytes that are not white space; the first byte of a word; the byte after one; the first byte of a word
         # that begins without white space before it; bytes that are of the text at all.
         "VISIBLE", "STARTS", "ENDS", "BREAKS", "TEXT",

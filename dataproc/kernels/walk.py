@@ -7,7 +7,7 @@ import numpy as np
 
 from dataproc.kernels.blocks import BLOCK, classify, lowest, moved, popcount
 from dataproc.kernels.compiling import kernel
-from dataproc.kernels.counts import DISTINCT, PHRASES, REPEATS, SHAPES, STOPS, Count
+from dataproc.kernels.counts import DISTINCT, PHRASES, REPEATS, SENTENCES, SHAPES, STOPS, Count
 from dataproc.kernels.lines import count_lines
 from dataproc.kernels.places import is_url, is_www, last_unclosed, phrase_at
 from dataproc.kernels.scratch import GROUPS_FULL, INVALID, NONASCII, OK, WORDS_FULL, Mask, State
@@ -57,7 +57,9 @@ def _count_dots(m, state, out):
 
 @kernel(inline=True)
 def _count_sentences(data, start, i, stage, classes, m, out):
-    """A sentence ends with a mark of ASCII, closing marks after it, then white space or the end. (Ideographic marks: blocks.py.)"""
+    """A sentence ends with a mark of ASCII, closing marks after it, then white space or the end; an ideographic mark ends one wherever
+    it stands."""
+    out[Count.SENTENCES] += popcount(m[Mask.IDEOGRAPHIC_ENDS])
     ends = m[Mask.SPACES] & moved(m, Mask.VISIBLE, 1)
     marked = moved(m, Mask.TERMINALS, 1)
     out[Count.SENTENCES] += popcount(ends & marked)
@@ -150,7 +152,8 @@ def walk(data, start, end, t, x, language, wanted, out):
             return INVALID
         ended = end - i < BLOCK
         _count_bits(m, out)
-        _count_sentences(data, start, i, stage, classes, m, out)
+        if wanted & SENTENCES:
+            _count_sentences(data, start, i, stage, classes, m, out)
         _count_dots(m, state, out)
         _count_urls(data, start, end, i, stage, classes, m, out)
         if wanted & PHRASES:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, PHRASES, REPEATS, SHAPES, STOPS
+from dataproc.kernels.counts import COMPRESSION, DISTINCT, LINE_COPIES, PARAGRAPH_COPIES, PHRASES, REPEATS, SENTENCES, SHAPES, STOPS
 from dataproc.kernels.lists import STOP_WORDS, base_language
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _made() -> dict[str, Signal]:
         "terminal_line_fraction": Signal(_ratio("TERMINAL_LINES", "LINES"), 1),
         "short_line_fraction": Signal(_ratio("SHORT_LINES", "LINES"), 1),
         "newlines_per_word": Signal(_ratio("NEWLINES", "WORDS")),
-        "sentences": Signal(_count("SENTENCES")),
+        "sentences": Signal(_count("SENTENCES"), needs=SENTENCES),
         "curly_brackets": Signal(_count("CURLY_BRACKETS")),
         "lorem_ipsum": Signal(_count("LOREM_IPSUM"), needs=PHRASES),
         "policy_phrases": Signal(_count("POLICY_PHRASES"), needs=PHRASES),
@@ -103,14 +103,14 @@ def _made() -> dict[str, Signal]:
         "compression_ratio": Signal(_ratio("COMPRESSED", "BYTES"), 1, COMPRESSION),
         "longest_repeat": Signal(_count("LONGEST_REPEAT"), needs=REPEATS),
     }
-    for unit in ("LINE", "PARAGRAPH"):
+    for unit, needs in (("LINE", LINE_COPIES), ("PARAGRAPH", PARAGRAPH_COPIES)):
         for kind in ("DUPLICATE", "COPIED"):
             name = f"{kind}_{unit}".lower()
-            made[f"{name}_fraction"] = Signal(_ratio(f"{kind}_{unit}S", f"{unit}S"), 1, COPIES)
-            made[f"{name}_character_fraction"] = Signal(_ratio(f"{kind}_{unit}_CHARACTERS", f"{unit}_CHARACTERS"), 1, COPIES)
+            made[f"{name}_fraction"] = Signal(_ratio(f"{kind}_{unit}S", f"{unit}S"), 1, needs)
+            made[f"{name}_character_fraction"] = Signal(_ratio(f"{kind}_{unit}_CHARACTERS", f"{unit}_CHARACTERS"), 1, needs)
         of_all_characters = _ratio(f"DUPLICATE_{unit}_CHARACTERS", "CHARACTERS")
-        made[f"duplicate_{unit.lower()}_character_fraction_datatrove"] = Signal(of_all_characters, 1, COPIES)
-    made["copied_line_character_fraction_dolma"] = Signal(_ratio("COPIED_LINE_CHARACTERS", "WORD_CHARACTERS"), needs=COPIES)
+        made[f"duplicate_{unit.lower()}_character_fraction_datatrove"] = Signal(of_all_characters, 1, needs)
+    made["copied_line_character_fraction_dolma"] = Signal(_ratio("COPIED_LINE_CHARACTERS", "WORD_CHARACTERS"), needs=LINE_COPIES)
     for n in (2, 3, 4):
         made[f"top_{n}gram_character_fraction"] = Signal(_ratio(f"TOP_{n}", "WORD_CHARACTERS", 1.0), 1, REPEATS)
         made[f"top_{n}gram_character_fraction_dolma"] = Signal(_ratio(f"TOP_{n}_DOLMA", "WORD_CHARACTERS"), needs=REPEATS)

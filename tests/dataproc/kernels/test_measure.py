@@ -13,7 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproc.kernels import scratch
-from dataproc.kernels.counts import COMPRESSION, COPIES, DISTINCT, EVERYTHING, PHRASES, REPEATS, SHAPES, STOPS, Count
+from dataproc.kernels.counts import (
+    COMPRESSION,
+    DISTINCT,
+    EVERYTHING,
+    LINE_COPIES,
+    PARAGRAPH_COPIES,
+    PHRASES,
+    REPEATS,
+    SENTENCES,
+    SHAPES,
+    STOPS,
+    Count,
+)
 from dataproc.kernels.lists import BULLETS, CLOSERS, POLICY_PHRASES, STOP_WORDS, STRIPPED, TERMINALS
 from dataproc.kernels.measure import Measurer
 from tests.dataproc.kernels import reference
@@ -30,7 +42,9 @@ TEXTS = st.one_of(st.lists(PIECES, max_size=60).map("".join), st.text(st.charact
 # The counts that are made for each flag alone.
 COUNTED_FOR = {
     DISTINCT: "DISTINCT_WORDS",
-    COPIES: "(DUPLICATE|COPIED)_(LINE|PARAGRAPH).*",
+    LINE_COPIES: "(DUPLICATE|COPIED)_LINE.*",
+    PARAGRAPH_COPIES: "(DUPLICATE|COPIED)_PARAGRAPH.*",
+    SENTENCES: "SENTENCES",
     STOPS: ".*STOP_WORD.*",
     COMPRESSION: "COMPRESSED",
     PHRASES: "LOREM_IPSUM|POLICY_PHRASES",
