@@ -17,7 +17,7 @@ NAMES_SHOWN = 100  # of each grouping
 FILES_SHOWN = 200  # inputs and shards listed one by one
 SAMPLES_SHOWN = 800  # over all rules: with excerpts of 400 characters this bounds the page
 FEWEST_SAMPLES = 3
-GLOBAL_STAGES = ("exact_dedup",)  # run after all record stages; faults of the run itself come before them
+GLOBAL_STAGES = ("exact_dedup", "near_dedup")  # run after all record stages; faults of the run itself come before them
 ABOUT = ("name", "label", "digest", "kind", "owner", "created_at", "code_version", "config_digest", "plan_digest", "libraries")
 
 

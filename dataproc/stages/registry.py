@@ -15,6 +15,7 @@ BUILT_IN = {
     "clean": "dataproc.stages.clean:Clean",
     "rules": "dataproc.stages.rules:Rules",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
+    "near_dedup": "dataproc.stages.near_dedup:NearDedup",
 }
 
 
