@@ -48,7 +48,7 @@ def power_of_two(count: float) -> int:
     return 1 << max(0, int(np.ceil(np.log2(max(1.0, count)))))
 
 
-def plan_groups(survivors: list[int], document_bytes: int, group_bytes: int = GROUP_BYTES) -> list[int]:
+def plan_groups(survivors: list[int], document_bytes: int, group_bytes: int) -> list[int]:
     """Where groups begin, as numbers of units, and at the end how many units there are. survivors: of each unit."""
     bounds, held = [0], 0
     for unit, count in enumerate(survivors):
@@ -268,7 +268,7 @@ RunStep = Callable[[str, dict[str, Any], list[dict[str, Any]]], list[dict[str, A
 
 def run_near(run: RunStep, survivors: list[int], config: NearDedupConfig) -> tuple[dict[str, Any], int]:
     """All steps in their order. survivors: of each unit. Returns (what the manifest says of them, tasks that have written losers)."""
-    groups = plan_groups(survivors, config.permutations * (4 if config.scheme == "affine32" else 8))
+    groups = plan_groups(survivors, config.permutations * (4 if config.scheme == "affine32" else 8), GROUP_BYTES)
     count = len(groups) - 1
     documents = sum(survivors)
     ranges = power_of_two(documents * config.bands / BANDS_PER_RANGE)

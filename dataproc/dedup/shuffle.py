@@ -6,6 +6,7 @@ Every task of a step writes one file; task r of the next step reads range r of a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import BinaryIO
 
 import numpy as np
 
@@ -40,13 +41,18 @@ def read_range(url: str, dtype: np.dtype, number: int) -> np.ndarray:
         if len(header) != 1 or header["magic"][0] != _MAGIC or header["width"][0] != dtype.itemsize:
             raise StoreError(f"{url} is not a file of such records")
         ranges = int(header["ranges"][0])
-        offsets = np.frombuffer(stream.read(8 * (ranges + 1)), "<u8")
+        offsets = read_array(stream, url, np.dtype("<u8"), ranges + 1)
         stream.seek(_HEADER.itemsize + 8 * (ranges + 1) + int(offsets[number]) * dtype.itemsize)
         wanted = int(offsets[number + 1] - offsets[number])
-        records = np.frombuffer(stream.read(wanted * dtype.itemsize), dtype)
-    if len(records) != wanted:
+        return read_array(stream, url, dtype, wanted)
+
+
+def read_array(stream: BinaryIO, url: str, dtype: np.dtype, count: int) -> np.ndarray:
+    """The next `count` records of a stream. Raises StoreError where it ends before."""
+    data = stream.read(count * dtype.itemsize)
+    if len(data) != count * dtype.itemsize:
         raise StoreError(f"{url} is shorter than it says")
-    return records
+    return np.frombuffer(data, dtype)
 
 
 def gather(urls: Iterable[str], dtype: np.dtype, number: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dataproc.dedup.shuffle import read_array
 from dataproc.kernels.minhash import MinHasher
 from dataproc.stages.near_dedup import Keep, NearDedupConfig
 from store import files
@@ -97,5 +98,5 @@ def _read(url: str) -> Iterator[np.ndarray]:
         if len(header) != 1 or header["magic"][0] != _MAGIC:
             raise StoreError(f"{url} is not a file of signatures")
         count, permutations, width = (int(header[name][0]) for name in ("count", "permutations", "width"))
-        yield np.frombuffer(stream.read(count * DOCUMENT.itemsize), DOCUMENT)
-        yield np.frombuffer(stream.read(count * permutations * width), f"<u{width}").reshape(count, permutations)
+        yield read_array(stream, url, DOCUMENT, count)
+        yield read_array(stream, url, np.dtype(f"<u{width}"), count * permutations).reshape(count, permutations)
