@@ -37,14 +37,22 @@ def write_ranges(path: str, records: np.ndarray, field: str, bounds: np.ndarray)
 def read_range(url: str, dtype: np.dtype, number: int) -> np.ndarray:
     """The records of one range. Raises StoreError for a file that is not of this kind."""
     with files.open_read(url) as stream:
-        header = np.frombuffer(stream.read(_HEADER.itemsize), _HEADER)
-        if len(header) != 1 or header["magic"][0] != _MAGIC or header["width"][0] != dtype.itemsize:
-            raise StoreError(f"{url} is not a file of such records")
+        header = read_header(stream, url, _HEADER, _MAGIC)
+        if header["width"][0] != dtype.itemsize:
+            raise StoreError(f"{url} holds records of another kind")
         ranges = int(header["ranges"][0])
         offsets = read_array(stream, url, np.dtype("<u8"), ranges + 1)
         stream.seek(_HEADER.itemsize + 8 * (ranges + 1) + int(offsets[number]) * dtype.itemsize)
         wanted = int(offsets[number + 1] - offsets[number])
         return read_array(stream, url, dtype, wanted)
+
+
+def read_header(stream: BinaryIO, url: str, dtype: np.dtype, magic: bytes) -> np.ndarray:
+    """(1,) of dtype, the start of a file. Raises StoreError where it does not begin with `magic`."""
+    data = stream.read(dtype.itemsize)
+    if len(data) != dtype.itemsize or not data.startswith(magic):
+        raise StoreError(f"{url} is damaged, or no file of this kind")
+    return np.frombuffer(data, dtype)
 
 
 def read_array(stream: BinaryIO, url: str, dtype: np.dtype, count: int) -> np.ndarray:

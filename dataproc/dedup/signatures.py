@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataproc.dedup.shuffle import read_array
+from dataproc.dedup.shuffle import read_array, read_header
 from dataproc.kernels.minhash import MinHasher
 from dataproc.stages.near_dedup import Keep, NearDedupConfig
 from store import files
-from store.errors import StoreError
 
 # Of two documents the one with the lower (first, second, high, low) is kept; high and low are the halves of its id.
 DOCUMENT = np.dtype([("first", "<u8"), ("second", "<u8"), ("high", "<u8"), ("low", "<u8"), ("row", "<i8"), ("words", "?")])
@@ -94,9 +93,7 @@ def read_signatures(url: str) -> np.ndarray:
 
 def _read(url: str) -> Iterator[np.ndarray]:
     with files.open_read(url) as stream:
-        header = np.frombuffer(stream.read(_HEADER.itemsize), _HEADER)
-        if len(header) != 1 or header["magic"][0] != _MAGIC:
-            raise StoreError(f"{url} is not a file of signatures")
+        header = read_header(stream, url, _HEADER, _MAGIC)
         count, permutations, width = (int(header[name][0]) for name in ("count", "permutations", "width"))
         yield read_array(stream, url, DOCUMENT, count)
         yield read_array(stream, url, np.dtype(f"<u{width}"), count * permutations).reshape(count, permutations)

@@ -343,5 +343,5 @@ def test_files_of_ranges(tmp_path):
     with pytest.raises(StoreError, match="shorter"):
         read_range(str(tmp_path / "cut"), near.PAIR, 1023)
     (tmp_path / "other").write_bytes(b"something else")
-    with pytest.raises(StoreError, match="not a file of"):
+    with pytest.raises(StoreError, match="no file of this kind"):
         read_range(str(tmp_path / "other"), near.PAIR, 0)
