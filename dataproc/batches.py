@@ -17,7 +17,7 @@ from dataproc.documents import BASE_SIGNALS, BATCH_SCHEMA, SIGNAL_PREFIX, docume
 from dataproc.rules.signals import compute
 from dataproc.sources.base import Damaged, InputSpec, Record
 from dataproc.stages.base import Stage, Verdict, set_column, without_rows
-from dataproc.text_hash import content_hash
+from dataproc.text_hash import content_hashes
 from store.errors import HeadraceError
 
 READ = "read"  # the name under which refusals and damage of the reading step are counted
@@ -154,10 +154,9 @@ class StageChain:
 
     def finish(self, batch: pa.RecordBatch) -> pa.Table:
         """Survivors in flight -> `row`, `locator` and the columns of the shard schema: base signals and content hash added."""
-        texts = batch.column("text").to_pylist()
         for name, values in compute(batch.column("text"), BASE_SIGNALS).items():
             batch = set_column(batch, SIGNAL_PREFIX + name, values)
-        batch = set_column(batch, "content_hash", pa.array([content_hash(t) for t in texts], pa.string()))
+        batch = set_column(batch, "content_hash", content_hashes(batch.column("text")))
         arrays = [batch.column("row"), batch.column("locator")]
         for column in self.schema:
             if column.name == "signals":

@@ -14,12 +14,15 @@ from dataproc.sources.base import InputSpec
 from dataproc.sources.registry import SOURCES
 from dataproc.stages.base import Resources, Stage
 from dataproc.stages.exact_dedup import ExactDedup
+from dataproc.stages.near_dedup import NearDedup
 from dataproc.stages.registry import stage_class
 from store import files
 from store.artefacts import NAME_PATTERN
 from store.digests import stream_digest
 from store.errors import ConfigError
 from store.strict_yaml import StrictModel, data_files, locate, read_yaml, validate
+
+GLOBAL = (ExactDedup, NearDedup)  # stages that are steps between the passes, in their order
 
 
 class OutputSpec(StrictModel):
@@ -84,13 +87,14 @@ class Pipeline:
     owner: str
     inputs: tuple[InputSpec, ...]
     record_stages: tuple[StageSpec, ...]  # run on record batches in pass 1
-    exact_dedup: StageSpec | None  # a global step between the passes
+    exact_dedup: StageSpec | None  # global steps between the passes
+    near_dedup: StageSpec | None
     output: OutputSpec
     limits: Limits
 
     @property
     def stages(self) -> tuple[StageSpec, ...]:
-        return self.record_stages + ((self.exact_dedup,) if self.exact_dedup else ())
+        return self.record_stages + tuple(spec for spec in (self.exact_dedup, self.near_dedup) if spec)
 
     def resources(self) -> Resources:
         """What one worker of pass 1 needs: its stages run in one process, so the largest demand of any."""
@@ -129,7 +133,7 @@ def load_pipeline(path: str) -> Pipeline:
     base = os.path.dirname(files.local_path(path)) if files.is_local(path) else None
     inputs = tuple(spec.model_copy(update={"path": locate(spec.path, base)}) for spec in raw.inputs)
     stages = _stages(raw.stages, path, node)
-    record_stages = tuple(spec for spec in stages if spec.cls is not ExactDedup)
+    record_stages = tuple(spec for spec in stages if spec.cls not in GLOBAL)
     pipeline = Pipeline(
         path=path,
         dataset=raw.dataset,
@@ -138,6 +142,7 @@ def load_pipeline(path: str) -> Pipeline:
         inputs=inputs,
         record_stages=record_stages,
         exact_dedup=next((spec for spec in stages if spec.cls is ExactDedup), None),
+        near_dedup=next((spec for spec in stages if spec.cls is NearDedup), None),
         output=raw.output,
         limits=raw.limits,
     )
@@ -178,8 +183,12 @@ def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
 
 def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None:
     """Global steps come last, a signal is made before it is looked at, and HTML becomes text before any stage reads text."""
-    if pipeline.exact_dedup and stages[-1].cls is not ExactDedup:
-        raise ConfigError(f"{path}: exact_dedup must be the last stage: it compares the texts that the other stages leave")
+    last = stages[len(pipeline.record_stages) :]
+    for spec in pipeline.stages[len(pipeline.record_stages) :]:
+        if spec not in last:
+            raise ConfigError(f"{path}: {spec.cls.name} must come last: it compares the texts that the other stages leave")
+    if [spec.cls for spec in last] == list(reversed(GLOBAL)):
+        raise ConfigError(f"{path}: exact_dedup must come before near_dedup: only what is left of equal texts is compared")
     made: set[str] = set()
     for spec in pipeline.record_stages:
         stage = spec.make()

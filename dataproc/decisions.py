@@ -83,7 +83,8 @@ def explain(answer: dict[str, Any], version: Version) -> str:
     if answer["verdict"] == "quarantined":
         return f"quarantined by {rule}: {detail.get('error', 'no reason given')} ({where})"
     if "winner" in detail:
-        return f"dropped by {rule}: the same text as document {detail['winner']}, which was chosen ({where})"
+        same = "nearly the same" if answer["stage"] == "near_dedup" else "the same"
+        return f"dropped by {rule}: {same} text as document {detail['winner']}, which was chosen ({where})"
     limit = ""
     if answer["value"] is not None and answer["threshold"] is not None:
         limit = f": the value is {answer['value']:.6g}, the threshold {answer['threshold']:.6g}"

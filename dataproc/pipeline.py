@@ -18,7 +18,10 @@ import numpy as np
 from dataproc.batches import READ, StageChain
 from dataproc.committing import commit_documents, merged_sides, part_entry
 from dataproc.config import Pipeline, artefact_digests, load_pipeline
+from dataproc.dedup.exact import STEP as KEYS
 from dataproc.dedup.exact import KeyWorker, range_tasks
+from dataproc.dedup.near import STEP as NEAR
+from dataproc.dedup.near import NearWorker, run_near
 from dataproc.execution import Executor, PlainLoop, run_units
 from dataproc.index import IndexWorker, index_tasks, row_counts
 from dataproc.inputs import InputDigests
@@ -38,6 +41,7 @@ WORST_REASONS = 5
 # Up to these sizes a step takes less time in the driver than a pool of workers takes to start.
 COUNTED_BYTES_HERE = 1 << 30
 KEYS_COMPARED_HERE = 1_000_000  # some 150 MB while they are sorted
+SIGNATURES_COMPARED_HERE = 100_000  # some 150 MB
 
 
 def run_pipeline(
@@ -116,14 +120,17 @@ class Run:
         self.run_name = uuid.uuid4().hex[:12]
         self.totals = Totals()
         self.deduplicated = self.pipeline.exact_dedup is not None
+        self.near: dict[str, Any] | None = None
 
     def execute(self) -> Version:
         """The story of the run."""
         self.plan = self._with_first_rows()
         units = self._pass_1()
         self._check_quarantine()
-        ranges = self._keys()
-        shards = self._pass_2(units, ranges)
+        losers = [self._keys()]
+        if self.pipeline.near_dedup:
+            losers.append(self._near(losers))
+        shards = self._pass_2(units, losers)
         self._check_quarantine()
         self._check_conservation(shards)
         version = self._commit(shards)
@@ -146,8 +153,10 @@ class Run:
         arguments = {"work": self.work, "run": self.run_name, "guarded": self.executor.guarded}
         tasks = _UnitTasks(self.plan)
         units: list[Any] = [None] * len(self.plan)
+        self.unit_survivors = [0] * len(self.plan)
         self.inputs = InputDigests()
         for receipt in self._run("pass 1", UnitWorker, arguments, tasks, self.plan.input_bytes, self.pipeline.resources()):
+            self.unit_survivors[receipt["index"]] = receipt["survivors"]
             units[receipt["index"]] = (receipt["index"], receipt["records"], [group["bytes"] for group in receipt["groups"]])
             totals = self.totals
             totals.records += receipt["records"]
@@ -160,19 +169,31 @@ class Run:
             self.inputs.add(self.plan.unit(receipt["index"]).input, receipt["inputs"])
         return units
 
-    def _keys(self) -> int:
-        """The global step over keys. Returns the number of key ranges."""
+    def _keys(self) -> tuple[str, int]:
+        """The global step over keys. Returns (step, tasks) that have written losers."""
         kinds = ["content", "id"] if self.deduplicated else ["id"]
         tasks = range_tasks(len(self.plan), self.totals.survivors)
         small = self.totals.survivors <= KEYS_COMPARED_HERE
         for receipt in self._run("comparing keys", KeyWorker, {"work": self.work, "kinds": kinds}, tasks, small=small):
             self.totals.cluster_sizes.update({int(size): count for size, count in receipt["cluster_sizes"].items()})
-        return len(tasks)
+        return KEYS, len(tasks)
 
-    def _pass_2(self, units: list[tuple[int, int, list[int]]], ranges: int) -> list[dict[str, Any]]:
+    def _near(self, losers: list[tuple[str, int]]) -> tuple[str, int]:
+        """The global steps over signatures, of documents that have not lost already. Returns as `_keys` does."""
+        small = self.totals.survivors <= SIGNATURES_COMPARED_HERE
+
+        def run(step: str, arguments: dict[str, Any], tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return list(
+                self._run(f"near duplicates: {step}", NearWorker, {"work": self.work, "losers": losers, **arguments}, tasks, small=small)
+            )
+
+        self.near, tasks = run_near(run, self.unit_survivors, self.pipeline.near_dedup.config)
+        return NEAR, tasks
+
+    def _pass_2(self, units: list[tuple[int, int, list[int]]], losers: list[tuple[str, int]]) -> list[dict[str, Any]]:
         """Survivors to shards. Returns the shards' receipts in order; their counts replace those of pass 1."""
         plan = plan_shards(iter(units), self.pipeline.output.shard_mb)
-        tasks = [{"index": i, "ranges": ranges, "segments": [asdict(s) for s in segments]} for i, segments in enumerate(plan)]
+        tasks = [{"index": i, "losers": losers, "segments": [asdict(s) for s in segments]} for i, segments in enumerate(plan)]
         shards: list[Any] = [None] * len(tasks)
         totals = self.totals
         totals.quarantined, totals.dropped, totals.quarantine_reasons = 0, Counter(), Counter()
@@ -244,6 +265,8 @@ class Run:
             "not_documents": dict(sorted(self.totals.not_documents.items())),
             "quarantine_reasons": dict(sorted(self.totals.quarantine_reasons.items())),
         }
+        if self.near:
+            manifest["near_dedup"] = self.near
         return {**manifest, "digest": version_digest(manifest), "created_at": now()}
 
     def _stages(self, chain: StageChain) -> list[dict[str, Any]]:
@@ -251,8 +274,8 @@ class Run:
         shown = [{"name": READ, "config": {}, "thresholds": {}}]
         for spec, stage in zip(self.pipeline.record_stages, chain.stages, strict=True):
             shown.append({"name": stage.name, "config": spec.config.model_dump(mode="json"), "thresholds": stage.thresholds()})
-        if self.pipeline.exact_dedup:
-            shown.append({"name": "exact_dedup", "config": {}, "thresholds": {}})
+        for spec in self.pipeline.stages[len(self.pipeline.record_stages) :]:
+            shown.append({"name": spec.cls.name, "config": spec.config.model_dump(mode="json"), "thresholds": {}})
         return shown
 
 

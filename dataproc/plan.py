@@ -117,12 +117,17 @@ def write_job(work: str, pipeline: Pipeline) -> None:
         "version": pipeline.version,
         "owner": pipeline.owner,
         "inputs": [spec.model_dump(mode="json") for spec in pipeline.inputs],
-        "record_stages": [[spec.key, spec.config.model_dump(mode="json")] for spec in pipeline.record_stages],
-        "exact_dedup": pipeline.exact_dedup and [pipeline.exact_dedup.key, pipeline.exact_dedup.config.model_dump(mode="json")],
+        "record_stages": [_written(spec) for spec in pipeline.record_stages],
+        "exact_dedup": _written(pipeline.exact_dedup),
+        "near_dedup": _written(pipeline.near_dedup),
         "output": pipeline.output.model_dump(mode="json"),
         "limits": pipeline.limits.model_dump(mode="json"),
     }
     files.write_bytes(files.join(work, JOB), canonical_json(job))
+
+
+def _written(spec: StageSpec | None) -> list[Any] | None:
+    return spec and [spec.key, spec.config.model_dump(mode="json")]
 
 
 def read_job(work: str) -> Pipeline:
@@ -141,6 +146,7 @@ def read_job(work: str) -> Pipeline:
         inputs=tuple(InputSpec.model_validate(spec) for spec in job["inputs"]),
         record_stages=tuple(stage(entry) for entry in job["record_stages"]),
         exact_dedup=job["exact_dedup"] and stage(job["exact_dedup"]),
+        near_dedup=job["near_dedup"] and stage(job["near_dedup"]),
         output=OutputSpec.model_validate(job["output"]),
         limits=Limits.model_validate(job["limits"]),
     )

@@ -16,6 +16,9 @@ FILE_SUFFIXES = {
     "keys": "keys",
     "side": "side.json",
     "losers": "losers.parquet",
+    "signatures": "signatures",
+    "records": "records",
+    "carried": "carried",
     "dropped": "dropped.parquet",
 }
 

@@ -20,7 +20,7 @@ from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
 from dataproc.refilter_workers import JUDGE, LEDGER, STAGE, JudgeWorker, LedgerWorker
 from dataproc.rules.presets import Rule, RuleSet
-from dataproc.stages.registry import stage_class
+from dataproc.stages.registry import DEDUP_STAGES, stage_class
 from dataproc.stages.rules import Rules, RulesConfig
 from dataproc.versions import DOCUMENTS, Version, describe_schema, now, open_version, version_digest
 from store import artefacts, files
@@ -244,7 +244,7 @@ class _Refilter:
         rules = {STAGE: self.change.config.model_dump(mode="json")}
         stages = [rules if STAGE in entry else entry for entry in self.change.stages]
         if rules not in stages:
-            position = next((i for i, entry in enumerate(stages) if "exact_dedup" in entry), len(stages))
+            position = next((i for i, entry in enumerate(stages) if not entry.keys().isdisjoint(DEDUP_STAGES)), len(stages))
             stages.insert(position, rules)
         return stages
 

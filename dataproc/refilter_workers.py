@@ -16,6 +16,7 @@ from dataproc.parquet import RowGroupWriter, iterate_batches, read_table, write_
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.rules.signals import compute
+from dataproc.stages.registry import DEDUP_STAGES
 from dataproc.stages.rules import Rules, RulesConfig, judge
 from dataproc.statistics import DropSamples, Statistics
 from dataproc.text_hash import text_key
@@ -187,7 +188,7 @@ class LedgerWorker:
             lost = winners[winner]
             if detail.get("text_key") != lost["text_key"] or detail.get("language") != lost["language"]:
                 raise CheckFailed(
-                    f"{row['id']} lost to {winner}, which the new rules drop; its own text, which differs in white space or language, may "
+                    f"{row['id']} lost to {winner}, which the new rules drop; its own text or language is not the same and may "
                     f"pass them, but is not in {self.version.reference}: run the pipeline with these rules"
                 )
         if lost is None:
@@ -198,13 +199,13 @@ class LedgerWorker:
 
 def _winner(row: dict[str, Any]) -> str | None:
     """The id of the document that a duplicate lost to."""
-    if row["verdict"] != "dropped" or row["stage"] != "exact_dedup":
+    if row["verdict"] != "dropped" or row["stage"] not in DEDUP_STAGES:
         return None
     return json.loads(row["detail"]).get("winner")
 
 
 def _duplicates(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    return batch.filter(pc.fill_null(pc.equal(batch.column("stage"), "exact_dedup"), False)).to_pylist()
+    return batch.filter(pc.is_in(batch.column("stage"), pa.array(DEDUP_STAGES))).to_pylist()
 
 
 def _dropped(work: str, index: int) -> dict[str, dict[str, Any]]:

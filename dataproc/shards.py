@@ -68,7 +68,7 @@ def plan_shards(units: Iterator[tuple[int, int, list[int]]], shard_mb: float) ->
 
 
 class ShardWorker:
-    """Runs shard tasks: {index, segments, ranges}."""
+    """Runs shard tasks: {index, segments, losers: (step, tasks) that have written some}."""
 
     def __init__(self, work: str):
         self.work = work
@@ -91,7 +91,7 @@ class _ShardRun:
         self.work = worker.work
         self.index = task["index"]
         self.segments = [Segment(**value) for value in task["segments"]]
-        self.ranges = task["ranges"]
+        self.losers = [tuple(source) for source in task["losers"]]
         self.statistics = Statistics()
         self.samples = DropSamples()
 
@@ -100,7 +100,7 @@ class _ShardRun:
 
     def receipt(self) -> dict[str, Any]:
         units = [segment.unit for segment in self.segments]
-        losers = read_losers(self.work, self.ranges, min(units), max(units) + 1) if units else {}
+        losers = read_losers(self.work, self.losers, min(units), max(units) + 1) if units else {}
         compression = self.worker.pipeline.output.compression
         with (
             files.atomic_path(self._url("kept")) as shard_path,
@@ -184,16 +184,14 @@ class _ShardRun:
         rows = []
         for row in beaten.select(["row", "id", "source", "locator", "url", "language", "text"]).to_pylist():
             kind, winner = losers[row["row"]]
-            if kind == "content":
-                verdict, stage, rule, detail = (
-                    "dropped",
-                    "exact_dedup",
-                    "duplicate",
-                    {"winner": winner, "language": row["language"], "text_key": text_key(row["text"])},
-                )
-            else:
+            language, text_hash = {"language": row["language"]}, {"text_key": text_key(row["text"])}
+            if kind == "id":
                 verdict, stage, rule = "quarantined", RUN, "duplicate_id"
                 detail = {"error": "an earlier record of the same source has the same id"}
+            elif kind == "content":
+                verdict, stage, rule, detail = "dropped", "exact_dedup", "duplicate", {"winner": winner, **language, **text_hash}
+            else:
+                verdict, stage, rule, detail = "dropped", "near_dedup", "near_duplicate", {"winner": winner, **language}
             self.samples.offer(stage, rule, row["id"], row["source"], row["url"], row["language"], None, None, row["text"])
             named = {name: row[name] for name in ("row", "id", "source", "locator")}
             rows.append({**named, "verdict": verdict, "stage": stage, "rule": rule, "detail": detail_json(detail, row["url"])})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import pyarrow as pa
 import xxhash
 
 
@@ -12,9 +13,20 @@ def normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def content_hash(text: str) -> str:
-    """xxh3-128 of the normalised text's UTF-8, as 32 hex digits: the identity that exact deduplication compares."""
-    return xxhash.xxh3_128_hexdigest(normalise(text).encode())
+def content_hashes(texts: pa.Array) -> pa.Array:
+    """xxh3-128 of each normalised text's UTF-8, as 32 hex digits: the identity that exact deduplication compares. texts: `string` or
+    `large_string`."""
+    from dataproc.kernels.tidy import collapsed
+
+    data, offsets, certain = collapsed(texts)
+    view = memoryview(data)
+    return pa.array(
+        [
+            xxhash.xxh3_128_hexdigest(view[start:end] if plain else normalise(texts[row].as_py()).encode())
+            for row, (start, end, plain) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), certain.tolist(), strict=True))
+        ],
+        pa.string(),
+    )
 
 
 def text_key(text: str) -> str:

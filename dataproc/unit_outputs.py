@@ -13,6 +13,7 @@ import pyarrow as pa
 from dataproc.batches import Loss
 from dataproc.decisions import WORK_SCHEMA
 from dataproc.dedup.keys import KeyCollector
+from dataproc.dedup.signatures import SignatureWriter
 from dataproc.parquet import RowGroupWriter
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES, write_receipt
@@ -33,12 +34,13 @@ def survivor_schema(shard: pa.Schema) -> pa.Schema:
 class UnitOutputs:
     """Survivors, decisions, keys, statistics and samples of one unit. Use as a context manager, `publish` inside it."""
 
-    def __init__(self, work: str, step: str, index: int, schema: pa.Schema, compression: str):
+    def __init__(self, work: str, step: str, index: int, schema: pa.Schema, compression: str, signatures: SignatureWriter | None = None):
         self.work, self.step, self.index = work, step, index
         self.schema, self.compression = schema, compression
         self.statistics = Statistics()
         self.samples = DropSamples()
         self.keys = KeyCollector()
+        self.signatures = signatures
         self.text_bytes = 0
         self.verdicts: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
@@ -48,9 +50,8 @@ class UnitOutputs:
 
     def __enter__(self) -> UnitOutputs:
         with ExitStack() as stack:
-            urls = {
-                name: unit_file(self.work, self.step, self.index, FILE_SUFFIXES[name]) for name in ("kept", "decisions", "keys", "side")
-            }
+            names = ["kept", "decisions", "keys", "side", *(["signatures"] if self.signatures else [])]
+            urls = {name: unit_file(self.work, self.step, self.index, FILE_SUFFIXES[name]) for name in names}
             self._paths = {name: stack.enter_context(files.atomic_path(url)) for name, url in urls.items()}
             self._kept = RowGroupWriter(self._paths["kept"], self.schema, self.compression)
             self._decisions = RowGroupWriter(self._paths["decisions"], WORK_SCHEMA, text_column="detail")
@@ -69,6 +70,8 @@ class UnitOutputs:
         self.text_bytes += int(table.column("text").nbytes)
         self._kept.add(table)
         self.keys.add(table)
+        if self.signatures:
+            self.signatures.add(table)
 
     def lose(self, losses: list[Loss]) -> None:
         """Adds lost records in any order; they are written when `settle` says that no earlier row can still come."""
@@ -112,6 +115,8 @@ class UnitOutputs:
         groups = self._kept.close()
         self._decisions.close()
         self.keys.write(self._paths["keys"])
+        if self.signatures:
+            self.signatures.write(self._paths["signatures"])
         with open(self._paths["side"], "w") as stream:
             json.dump({"statistics": self.statistics.to_json(), "samples": self.samples.to_json()}, stream)
         stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in self._paths.items()}

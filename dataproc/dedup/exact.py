@@ -106,23 +106,34 @@ def find_losers(kind: Kind, keys: np.ndarray, units: np.ndarray) -> tuple[pa.Tab
     return table, Counter(sizes[sizes > 1].tolist())
 
 
-def read_losers(work: str, ranges: int, first_unit: int, after_unit: int) -> dict[int, dict[int, tuple[Kind, str]]]:
-    """unit -> row -> (kind, winner's id) for units [first_unit, after_unit). A row that lost both ways lost by its content."""
-    losers: dict[int, dict[int, tuple[Kind, str]]] = {}
-    for index in range(ranges):
-        for row in _losers_of(unit_file(work, STEP, index, FILE_SUFFIXES["losers"]), first_unit, after_unit):
+def read_losers(work: str, sources: list[tuple[str, int]], first_unit: int, after_unit: int) -> dict[int, dict[int, tuple[str, str]]]:
+    """unit -> row -> (kind, winner's id) for units [first_unit, after_unit). sources: (step, tasks) that have written losers. A row that
+    lost both ways lost by its content."""
+    losers: dict[int, dict[int, tuple[str, str]]] = {}
+    for table in _losers_of(work, sources, first_unit, after_unit):
+        for row in table.to_pylist():
             at = losers.setdefault(row["unit"], {})
             if row["kind"] == "content" or row["row"] not in at:
                 at[row["row"]] = (row["kind"], row["winner"])
     return losers
 
 
-def _losers_of(url: str, first_unit: int, after_unit: int) -> Iterator[dict[str, Any]]:
-    """The losers of some units in one range's file, which is sorted by unit: groups of other units are not read."""
-    with open_parquet(url) as reader:
-        for number in range(reader.num_row_groups):
-            extremes = reader.metadata.row_group(number).column(0).statistics
-            if extremes is None or (extremes.min < after_unit and extremes.max >= first_unit):
-                table = reader.read_row_group(number, use_threads=False)
-                units = table.column("unit")
-                yield from table.filter(pc.and_(pc.greater_equal(units, first_unit), pc.less(units, after_unit))).to_pylist()
+def lost_rows(work: str, sources: list[tuple[str, int]], first_unit: int, after_unit: int) -> dict[int, np.ndarray]:
+    """unit -> rows (int64) of losers, some perhaps twice, for units [first_unit, after_unit) that have any."""
+    tables = [table.select(["unit", "row"]) for table in _losers_of(work, sources, first_unit, after_unit)]
+    if not tables:
+        return {}
+    units, rows = (pa.concat_tables(tables).column(name).to_numpy() for name in ("unit", "row"))
+    return {int(unit): rows[units == unit] for unit in np.unique(units)}
+
+
+def _losers_of(work: str, sources: list[tuple[str, int]], first_unit: int, after_unit: int) -> Iterator[pa.Table]:
+    """The losers of some units. Files are sorted by unit: groups of other units are not read."""
+    for url in (unit_file(work, step, index, FILE_SUFFIXES["losers"]) for step, tasks in sources for index in range(tasks)):
+        with open_parquet(url) as reader:
+            for number in range(reader.num_row_groups):
+                extremes = reader.metadata.row_group(number).column(0).statistics
+                if extremes is None or (extremes.min < after_unit and extremes.max >= first_unit):
+                    table = reader.read_row_group(number, use_threads=False)
+                    units = table.column("unit")
+                    yield table.filter(pc.and_(pc.greater_equal(units, first_unit), pc.less(units, after_unit)))

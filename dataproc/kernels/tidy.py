@@ -178,6 +178,59 @@ def tidy(data, offsets, tidy_stage, tidy_classes, space_stage, space_classes, ou
     return -1
 
 
+@kernel
+def collapse(data, offsets, stage, classes, space_stage, space_classes, out, out_offsets, certain):
+    """Writes each text with every run of white space as one space and none at its ends. certain: (rows,) uint8, whether it is plain that
+    the text is composed (NFC). Returns the row of the first one that is not valid UTF-8, or -1."""
+    o = np.int64(0)
+    out_offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        i, end = offsets[row], offsets[row + 1]
+        first = o
+        gap = False
+        composed = True
+        while i < end:
+            b = np.int64(data[i])
+            size = np.int64(1)
+            if b < 128:
+                space = space_classes[b] & SPACE
+            else:
+                b, size = decode(data, i, end)
+                if size == 0:
+                    return row
+                space = class_of(space_stage, space_classes, b) & SPACE
+                composed &= not classes[(np.int64(stage[b >> 8]) << 8) | (b & 255)] & SUSPICIOUS
+            if space:
+                gap = o > first
+                i += size
+                continue
+            if gap:
+                out[o] = 32
+                o += 1
+                gap = False
+            for k in range(size):
+                out[o + k] = data[i + k]
+            o += size
+            i += size
+        out_offsets[row + 1] = o
+        certain[row] = composed
+    return -1
+
+
+def collapsed(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of an array of texts (data uint8, offsets (rows + 1,), certain (rows,) bool), as `collapse` has them; null is an empty text. Raises
+    ValueError for invalid UTF-8, naming the row."""
+    (part,) = chunks(column)
+    t = scratch.tables()
+    out = np.empty(int(part.offsets[-1] - part.offsets[0]), np.uint8)
+    offsets, certain = np.empty(len(part) + 1, np.int64), np.empty(len(part), np.uint8)
+    with ready(collapse):
+        bad = collapse(part.data, part.offsets, *tables("\x00"), t.stage, t.classes, out, offsets, certain)
+    if bad >= 0:
+        raise ValueError(f"row {bad} is not valid UTF-8")
+    return out, offsets, certain.astype(bool)
+
+
 def suspicious(column: pa.Array | pa.ChunkedArray, always: str, paired: str) -> np.ndarray:
     """(rows,) bool: texts that hold one of the characters `always`, two of `paired` side by side, an HTML entity, or a character for
     which it is not plain that the text is composed (NFC). Raises ValueError for invalid UTF-8, naming the row."""

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from dataproc.report.histograms import histogram, summary
+from dataproc.stages.registry import DEDUP_STAGES
 from dataproc.statistics import GROUPS, SAMPLES_PER_RULE, DropSamples, Statistics
 from store.artefacts import Artefact
 from store.errors import CheckFailed
@@ -17,7 +18,6 @@ NAMES_SHOWN = 100  # of each grouping
 FILES_SHOWN = 200  # inputs and shards listed one by one
 SAMPLES_SHOWN = 800  # over all rules: with excerpts of 400 characters this bounds the page
 FEWEST_SAMPLES = 3
-GLOBAL_STAGES = ("exact_dedup",)  # run after all record stages; faults of the run itself come before them
 ABOUT = ("name", "label", "digest", "kind", "owner", "created_at", "code_version", "config_digest", "plan_digest", "libraries")
 
 
@@ -114,7 +114,7 @@ def _declared_rules(stage: dict[str, Any]) -> list[str]:
 def _order(named: list[str], losing: set[str]) -> list[str]:
     """The stages of the run, and those that only decisions name (faults of the run itself) before the global stages."""
     extra = sorted(losing - set(named))
-    cut = next((i for i, name in enumerate(named) if name in GLOBAL_STAGES), len(named))
+    cut = next((i for i, name in enumerate(named) if name in DEDUP_STAGES), len(named))
     return [*named[:cut], *extra, *named[cut:]]
 
 

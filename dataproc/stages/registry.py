@@ -15,7 +15,9 @@ BUILT_IN = {
     "clean": "dataproc.stages.clean:Clean",
     "rules": "dataproc.stages.rules:Rules",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
+    "near_dedup": "dataproc.stages.near_dedup:NearDedup",
 }
+DEDUP_STAGES = ("exact_dedup", "near_dedup")  # steps between the passes, in their order
 
 
 def stage_class(name: str) -> type[Stage]:

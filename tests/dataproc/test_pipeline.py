@@ -249,7 +249,7 @@ def test_a_store_that_cannot_be_written_is_one_sentence(folder):
         (INPUT, "[language: {min_scor: 0.5}]", r'line 5: unknown key "min_scor" in stage language: did you mean "min_score"\?'),
         (INPUT, "[language: {model: none.bin}]", r"stage language: model: file not found: none\.bin"),
         (INPUT, "['no.such:Stage': {}]", r'stage "no.such:Stage" cannot be loaded'),
-        (INPUT, "[exact_dedup: {}, clean: {}]", r"exact_dedup must be the last stage"),
+        (INPUT, "[exact_dedup: {}, clean: {}]", r"exact_dedup must come last"),
         (INPUT, "[rules: {use: [gophr_quality]}]", r"gophr_quality.*gopher_quality"),
         ("[]", "[]", r"inputs"),
         ("[{name: h, format: html, path: lines.jsonl}]", "[]", r'input "h" gives HTML: add the stage extract'),

@@ -148,7 +148,7 @@ def test_a_copy_in_other_white_space_is_not_guessed_about(folder):
     lines = [{"text": text(1, 40)}, {"text": text(1, 40).replace(" ", "\n")}]
     (folder / "lines.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
     run(folder, "v1", "{use: [gopher_quality], set: {gopher_quality.min_words: 10}}")
-    with pytest.raises(HeadraceError, match="differs in white space or language"):
+    with pytest.raises(HeadraceError, match="its own text or language is not the same"):
         again(folder, "web@v1", "{use: [gopher_quality], set: {gopher_quality.min_words: 50}}")
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataproc.dedup.exact import STEP as KEYS
 from dataproc.dedup.exact import KeyWorker, range_tasks, read_losers
 from dataproc.dedup.keys import BUCKETS, KeyCollector, read_keys
 from dataproc.plan import unit_file
@@ -51,7 +52,7 @@ def test_losers_equal_a_plain_dictionary(tmp_path_factory, rows_of_units):
     for members in by_content.values():
         for _, unit, row in sorted(members)[1:]:
             expected[(unit, row)] = ("content", min(members)[0])
-    losers = read_losers(work, len(tasks), 0, len(rows_of_units))
+    losers = read_losers(work, [(KEYS, len(tasks))], 0, len(rows_of_units))
     found = {(unit, row): value if value[0] == "content" else "id" for unit, rows in losers.items() for row, value in rows.items()}
     assert found == expected
     sizes = sorted(len(m) for m in by_content.values() if len(m) > 1)
