@@ -20,7 +20,7 @@ from store import files
 from store.artefacts import NAME_PATTERN
 from store.digests import stream_digest
 from store.errors import ConfigError
-from store.strict_yaml import StrictModel, data_files, locate, read_yaml, validate
+from store.strict_yaml import StrictModel, data_files, locate, read_yaml, unknown_key, validate
 
 GLOBAL = (ExactDedup, NearDedup)  # stages that are steps between the passes, in their order
 
@@ -196,6 +196,9 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
             if name not in made:
                 raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {name}: {advice}')
         made.update(stage.signals())
+    for name in pipeline.near_dedup.config.source_priority if pipeline.near_dedup else ():
+        if name not in (inputs := [spec.name for spec in pipeline.inputs]):
+            raise ConfigError(f"{path}: stage near_dedup: source_priority: {unknown_key(name, inputs).replace('key', 'input')}")
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
     if html is None:
         return

@@ -125,7 +125,7 @@ class NearWorker:
             records["rank"] = documents["high"][taken, None]
             records["node"] = (np.uint64(unit << 32) + taken.astype(np.uint64))[:, None]
             parts.append(records.reshape(-1))
-        records = np.concatenate(parts) if parts else np.zeros(0, BAND)
+        records = np.concatenate(parts)
         records = records[np.argsort(records["key"], kind="stable")]
         return {"keys": len(records), "files": self._write("bands", group, records, "key", even_bounds(task["ranges"]))}
 
@@ -153,7 +153,7 @@ class NearWorker:
         group = task["index"]
         pairs = _distinct(self._gather("pairs", task["sources"], PAIR, group))
         parts, begins = self._of_group(group, read_signatures)
-        signatures = np.concatenate(parts) if parts else np.zeros((0, self.config.permutations), np.uint32)
+        signatures = np.concatenate(parts)
         del parts
         near = pairs["b"] < (np.uint64(self.groups[group + 1]) << np.uint64(32))
         a, b = (self._places(group, begins, pairs[name][near]) for name in ("a", "b"))
@@ -173,7 +173,7 @@ class NearWorker:
         carried = self._gather("first", task["sources"], self._carried(dtype), group, "carried")
         carried = carried[np.lexsort((carried["a"], carried["b"]))]
         parts, begins = self._of_group(group, read_signatures)
-        signatures = np.concatenate(parts) if parts else np.zeros((0, self.config.permutations), dtype)
+        signatures = np.concatenate(parts)
         pairs = np.empty(len(carried), PAIR)
         pairs["a"], pairs["b"] = carried["a"], carried["b"]
         own = np.ascontiguousarray(carried["signature"])
@@ -224,14 +224,11 @@ class NearWorker:
         group = task["index"]
         labels = gather([self._url("forests", task["labels"])], LABEL, group)
         parts, begins = self._of_group(group, read_documents)
-        documents = (np.concatenate(parts) if parts else np.zeros(0))[self._places(group, begins, labels["node"])] if len(labels) else None
+        documents = np.concatenate(parts)[self._places(group, begins, labels["node"])]
         members = np.empty(len(labels), MEMBER)
-        members["root"], members["node"] = labels["root"], labels["node"]
-        if documents is not None:
-            for name in ("first", "second", "high", "low", "row"):
-                members[name] = documents[name]
-        with np.errstate(over="ignore"):
-            members["key"] = _mixed(labels["root"])
+        members["key"], members["root"], members["node"] = _mixed(labels["root"]), labels["root"], labels["node"]
+        for name in ("first", "second", "high", "low", "row"):
+            members[name] = documents[name]
         members = members[np.argsort(members["key"], kind="stable")]
         return {"files": self._write("ranked", group, members, "key", even_bounds(task["ranges"]))}
 

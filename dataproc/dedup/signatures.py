@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dataproc.dedup.shuffle import read_array, read_header
 from dataproc.kernels.minhash import MinHasher
-from dataproc.stages.near_dedup import Keep, NearDedupConfig
+from dataproc.stages.near_dedup import NearDedupConfig
 from store import files
 
 # Of two documents the one with the lower (first, second, high, low) is kept; high and low are the halves of its id.
@@ -25,24 +25,25 @@ def hasher(config: NearDedupConfig) -> MinHasher:
     return MinHasher(config.permutations, config.ngram, config.scheme, config.seed)
 
 
-def ranks(survivors: pa.Table, keep: Keep) -> tuple[np.ndarray, np.ndarray]:
+def ranks(survivors: pa.Table, config: NearDedupConfig) -> tuple[np.ndarray, np.ndarray]:
     """(first, second), (rows,) uint64 each: by them the better of two documents has the lower pair. What a document lacks is last."""
-    rows = survivors.num_rows
+    places = pc.index_in(survivors.column("source"), pa.array(config.source_priority, pa.string()))
+    first = pc.fill_null(places, len(config.source_priority)).to_numpy().astype(np.uint64)
     lengths = _LAST - pc.fill_null(pc.binary_length(survivors.column("text")), 0).to_numpy().astype(np.uint64)
-    nothing = np.zeros(rows, np.uint64)
-    if keep == "longest":
-        return lengths, nothing
-    if keep == "earliest":
+    if config.keep == "longest":
+        return first, lengths
+    if config.keep == "earliest":
         times = pc.cast(survivors.column("timestamp"), pa.int64())
         values = pc.fill_null(times, 0).to_numpy().astype(np.uint64) ^ np.uint64(1 << 63)
-        return np.where(pc.is_null(times).to_numpy(), _LAST, values), nothing
-    if keep == "quality":
+        return first, np.where(pc.is_null(times).to_numpy(), _LAST, values)
+    if config.keep == "quality":
         quality = survivors.column("quality")
-        values = pc.fill_null(pc.cast(quality, pa.float64()), 0.0).to_numpy() + 0.0  # no negative zero
-        bits = values.view(np.uint64)
-        ascending = np.where(bits >> np.uint64(63), ~bits, bits | np.uint64(1 << 63))
-        return np.where(pc.is_null(quality).to_numpy() | np.isnan(values), _LAST, ~ascending), lengths
-    return nothing, nothing
+        values = pc.fill_null(quality, 0.0).to_numpy().astype(np.float32) + np.float32(0)  # no negative zero
+        bits = values.view(np.uint32)
+        ascending = np.where(bits >> np.uint32(31), ~bits, bits | np.uint32(1 << 31))
+        missing = pc.is_null(quality).to_numpy() | np.isnan(values)
+        return first << np.uint64(32) | np.where(missing, np.uint32(0xFFFFFFFF), ~ascending).astype(np.uint64), lengths
+    return first, np.zeros(survivors.num_rows, np.uint64)
 
 
 class SignatureWriter:
@@ -62,7 +63,7 @@ class SignatureWriter:
         documents = np.zeros(survivors.num_rows, DOCUMENT)
         ids = np.frombuffer(bytes.fromhex("".join(survivors.column("id").to_pylist())), ">u8").reshape(-1, 2)
         documents["high"], documents["low"] = ids[:, 0], ids[:, 1]
-        documents["first"], documents["second"] = ranks(survivors, self.config.keep)
+        documents["first"], documents["second"] = ranks(survivors, self.config)
         documents["row"] = survivors.column("row").to_numpy()
         # Without a word there is no shingle, and the signature is that of the empty set.
         documents["words"] = (signatures != np.iinfo(signatures.dtype).max).any(axis=1)

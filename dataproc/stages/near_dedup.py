@@ -6,7 +6,7 @@ passes (dataproc/dedup/near.py).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,8 @@ class NearDedupConfig(StrictModel):
     # The share of equal signature values below which two documents that share a band are no duplicates.
     verify: float = Field(0.7, ge=0, le=1)
     keep: Keep = "smallest_id"
+    # Names of inputs: a document of an earlier one stays, whatever `keep` says; inputs that are not named come last.
+    source_priority: tuple[str, ...] = ()
     # A bucket is the documents that share one band. Up to all_pairs of them are compared each with each; more, each with the first and
     # the one before it by id; more than star, with the first alone.
     all_pairs: int = Field(16, ge=2, le=1000)
@@ -37,6 +39,8 @@ class NearDedupConfig(StrictModel):
     def _sizes(self) -> NearDedupConfig:
         if self.star < self.all_pairs:
             raise ValueError(f"star {self.star} is less than all_pairs {self.all_pairs}")
+        if len(set(self.source_priority)) < len(self.source_priority):
+            raise ValueError("source_priority names an input twice")
         return self
 
     @property
@@ -54,9 +58,6 @@ class NearDedup(Stage):
 
     name = "near_dedup"
     Config = NearDedupConfig
-
-    def thresholds(self) -> dict[str, list[dict[str, Any]]]:
-        return {}
 
     def process(self, batch):
         """Leaves every batch as it is: losers are known only when all signatures have been compared."""

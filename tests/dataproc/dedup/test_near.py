@@ -26,6 +26,7 @@ from dataproc.kernels.minhash import MinHasher
 from dataproc.pipeline import Run, load_pipeline, make_plan, run_pipeline, write_job
 from dataproc.plan import unit_file
 from dataproc.progress import Progress
+from dataproc.stages.near_dedup import NearDedupConfig
 from dataproc.unit import STEP as PASS1
 from dataproc.versions import open_version, verify
 from store.errors import ConfigError, StoreError
@@ -211,19 +212,24 @@ def test_ranks_put_the_better_first_and_what_lacks_it_last():
     table = pa.table(
         {
             "text": pa.array(["aa", "b", None, "cccc"], pa.large_string()),
+            "source": ["a", "b", "c", "b"],
             "quality": pa.array([0.5, -1.0, None, float("nan")], pa.float32()),
             "timestamp": pa.array([5, -7, None, 0], pa.timestamp("ms", "UTC")),
         }
     )
 
-    def order(keep):
-        first, second = ranks(table, keep)
+    def order(keep, *sources):
+        first, second = ranks(table, NearDedupConfig(keep=keep, source_priority=sources))
         return sorted(range(4), key=lambda k: (int(first[k]), int(second[k]), k))
 
     assert order("longest") == [3, 0, 1, 2]
     assert order("earliest") == [1, 3, 0, 2]
     assert order("quality") == [0, 1, 3, 2]
     assert order("smallest_id") == [0, 1, 2, 3]
+    assert order("smallest_id", "b", "a") == [1, 3, 0, 2]
+    assert order("longest", "b") == [3, 1, 0, 2]
+    assert order("earliest", "c") == [2, 1, 3, 0]
+    assert order("quality", "b") == [1, 3, 0, 2]
 
 
 @pytest.mark.parametrize(
@@ -234,6 +240,8 @@ def test_ranks_put_the_better_first_and_what_lacks_it_last():
         ("[near_dedup: {band: 3}]", 'unknown key "band"'),
         ("[near_dedup: {star: 3, all_pairs: 9}]", "star 3 is less than all_pairs 9"),
         ("[near_dedup: {verify: 1.5}]", "verify"),
+        ("[near_dedup: {source_priority: [mad]}]", 'source_priority: unknown input "mad": did you mean "made"'),
+        ("[near_dedup: {source_priority: [made, made]}]", "names an input twice"),
     ],
 )
 def test_mistakes_are_told_before_any_work(tmp_path, stages, message):
