@@ -58,4 +58,6 @@ def commit_documents(
     for kind, output in (("shards", "kept"), ("decisions", "decisions")):
         for index, entry in enumerate(manifest[kind]):
             work_files[entry["path"]] = unit_file(work, steps[kind], index, FILE_SUFFIXES[output])
+    for entry in manifest["index"]:
+        work_files[entry["path"]] = unit_file(work, steps["shards"], entry["shard"], FILE_SUFFIXES[f"index_{entry['kind']}"])
     return publish(store, manifest, work_files)

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import yaml
 from pydantic import Field, field_validator
 
+from dataproc.dedup.earlier import SIGNED_BY, Earlier, resolve
 from dataproc.sources.base import InputSpec
 from dataproc.sources.registry import SOURCES
 from dataproc.stages.base import Resources, Stage
 from dataproc.stages.exact_dedup import ExactDedup
-from dataproc.stages.near_dedup import NearDedup
+from dataproc.stages.near_dedup import NearConfig, NearDedup
+from dataproc.stages.paragraph_dedup import ParagraphDedup
 from dataproc.stages.registry import stage_class
-from store import files
+from store import artefacts, files
 from store.artefacts import NAME_PATTERN
 from store.digests import stream_digest
 from store.errors import ConfigError
 from store.strict_yaml import StrictModel, data_files, locate, read_yaml, unknown_key, validate
 
-GLOBAL = (ExactDedup, NearDedup)  # stages that are steps between the passes, in their order
+GLOBAL = (ExactDedup, NearDedup, ParagraphDedup)  # stages that are steps between the passes, in their order
 
 
 class OutputSpec(StrictModel):
@@ -39,6 +41,7 @@ class Limits(StrictModel):
     record_timeout_s: float = Field(60, gt=0)  # a record that holds a worker longer is quarantined
     unit_mb: float = Field(8, gt=0)  # stored megabytes of input in one work unit
     worker_memory_mb: int = Field(4096, ge=256)  # what one record may make a worker allocate beyond its start
+    dedup_memory_mb: int = Field(1024, ge=1)  # what a worker of a global step may hold; decides how the step is cut, not its result
 
 
 class PipelineFile(StrictModel):
@@ -89,12 +92,35 @@ class Pipeline:
     record_stages: tuple[StageSpec, ...]  # run on record batches in pass 1
     exact_dedup: StageSpec | None  # global steps between the passes
     near_dedup: StageSpec | None
+    paragraph_dedup: StageSpec | None
     output: OutputSpec
     limits: Limits
+    # Versions that documents are compared to, by the reference in `against`; filled in when the store is known.
+    earlier: dict[str, Earlier] = field(default_factory=dict)
+
+    @property
+    def global_stages(self) -> tuple[StageSpec, ...]:
+        return tuple(spec for spec in (self.exact_dedup, self.near_dedup, self.paragraph_dedup) if spec)
 
     @property
     def stages(self) -> tuple[StageSpec, ...]:
-        return self.record_stages + tuple(spec for spec in (self.exact_dedup, self.near_dedup) if spec)
+        return self.record_stages + self.global_stages
+
+    def near_config(self, stage: str) -> NearConfig:
+        """How near copies are found by `near_dedup`, or by `paragraph_dedup`."""
+        return self.near_dedup.config if stage == NearDedup.name else self.paragraph_dedup.config.near
+
+    def resolved(self, store: str) -> Pipeline:
+        """The pipeline with the versions behind `against`. Raises ConfigError when there is none, or it cannot be compared."""
+        needs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        for spec in self.global_stages:
+            names = {NearDedup: SIGNED_BY, ParagraphDedup: ("unit", "min_words")}.get(spec.cls, ())
+            settings = {name: getattr(spec.config, name) for name in names}
+            for reference in spec.config.against:
+                if artefacts.Reference.parse(reference) == artefacts.Reference(self.dataset, self.version):
+                    raise ConfigError(f"{self.path}: stage {spec.key}: against names {reference}, which is what this pipeline makes")
+                needs.setdefault(reference, []).append((spec.key, settings))
+        return replace(self, earlier=resolve(store, needs)) if needs else self
 
     def resources(self) -> Resources:
         """What one worker of pass 1 needs: its stages run in one process, so the largest demand of any."""
@@ -117,9 +143,9 @@ class Pipeline:
         """What of the configuration decides the data: neither where inputs lie nor who owns the result; files by content."""
         return {
             "inputs": [spec.model_dump(mode="json", exclude={"path"}) for spec in self.inputs],
-            "stages": [{spec.key: _by_content(spec.config)} | _code_of(spec) for spec in self.stages],
+            "stages": [{spec.key: _by_content(spec.config, self.earlier)} | _code_of(spec) for spec in self.stages],
             "output": self.output.model_dump(mode="json"),
-            "limits": self.limits.model_dump(mode="json", exclude={"max_quarantined_fraction"}),
+            "limits": self.limits.model_dump(mode="json", exclude={"max_quarantined_fraction", "dedup_memory_mb"}),
         }
 
 
@@ -143,6 +169,7 @@ def load_pipeline(path: str) -> Pipeline:
         record_stages=record_stages,
         exact_dedup=next((spec for spec in stages if spec.cls is ExactDedup), None),
         near_dedup=next((spec for spec in stages if spec.cls is NearDedup), None),
+        paragraph_dedup=next((spec for spec in stages if spec.cls is ParagraphDedup), None),
         output=raw.output,
         limits=raw.limits,
     )
@@ -187,8 +214,9 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
     for spec in pipeline.stages[len(pipeline.record_stages) :]:
         if spec not in last:
             raise ConfigError(f"{path}: {spec.cls.name} must come last: it compares the texts that the other stages leave")
-    if [spec.cls for spec in last] == list(reversed(GLOBAL)):
-        raise ConfigError(f"{path}: exact_dedup must come before near_dedup: only what is left of equal texts is compared")
+    if wrong := next(((one, other) for one, other in zip(pipeline.global_stages, last, strict=True) if one is not other), None):
+        first, second = (spec.cls.name for spec in wrong)
+        raise ConfigError(f"{path}: {first} must come before {second}: the finer comparison is made of what the coarser one leaves")
     made: set[str] = set()
     for spec in pipeline.record_stages:
         stage = spec.make()
@@ -196,9 +224,11 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
             if name not in made:
                 raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {name}: {advice}')
         made.update(stage.signals())
-    for name in pipeline.near_dedup.config.source_priority if pipeline.near_dedup else ():
-        if name not in (inputs := [spec.name for spec in pipeline.inputs]):
-            raise ConfigError(f"{path}: stage near_dedup: source_priority: {unknown_key(name, inputs).replace('key', 'input')}")
+    inputs = [spec.name for spec in pipeline.inputs]
+    for spec in pipeline.global_stages:
+        for name in spec.config.source_priority:
+            if name not in inputs:
+                raise ConfigError(f"{path}: stage {spec.key}: source_priority: {unknown_key(name, inputs).replace('key', 'input')}")
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
     if html is None:
         return
@@ -210,9 +240,11 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
     raise ConfigError(f'{path}: input "{html.name}" gives HTML: add the stage extract')
 
 
-def _by_content(config: StrictModel) -> dict[str, Any]:
-    """A stage's configuration with every file replaced by the digest of its bytes."""
-    digests = {str(file): _file_digest(file) for file in data_files(config)}
+def _by_content(config: StrictModel, earlier: dict[str, Earlier]) -> dict[str, Any]:
+    """A stage's configuration with every file replaced by the digest of its bytes, and every earlier version by its digest."""
+    digests = {str(file): f"xxh3:{_file_digest(file)}" for file in data_files(config)}
+    if getattr(config, "against", ()):
+        digests |= {reference: version.digest for reference, version in earlier.items()}
     return _replace(config.model_dump(mode="json"), digests)
 
 
@@ -221,7 +253,7 @@ def _replace(value: Any, digests: dict[str, str]) -> Any:
         return {key: _replace(item, digests) for key, item in value.items()}
     if isinstance(value, list):
         return [_replace(item, digests) for item in value]
-    return f"xxh3:{digests[value]}" if isinstance(value, str) and value in digests else value
+    return digests[value] if isinstance(value, str) and value in digests else value
 
 
 def _file_digest(url: str) -> str:

@@ -18,8 +18,9 @@ from store import files
 WORK_SCHEMA = pa.schema([("row", pa.int64()), *DECISION_SCHEMA])
 
 
-def kept_decisions(survivors: pa.Table) -> pa.Table:
-    """The decisions of kept documents (rows of `unit_outputs.survivor_schema`), in `WORK_SCHEMA`."""
+def kept_decisions(survivors: pa.Table, details: dict[int, dict[str, Any]] | None = None) -> pa.Table:
+    """The decisions of kept documents (rows of `unit_outputs.survivor_schema`), in `WORK_SCHEMA`. details: what is to be said of some rows."""
+    details = details or {}
     count = survivors.num_rows
     urls = survivors.column("url").to_pylist()
     columns = {
@@ -28,7 +29,7 @@ def kept_decisions(survivors: pa.Table) -> pa.Table:
         "source": survivors.column("source"),
         "locator": survivors.column("locator"),
         "verdict": pa.repeat(pa.scalar("kept"), count),
-        "detail": pa.array([detail_json({}, url) for url in urls], pa.string()),
+        "detail": pa.array([detail_json(details.get(k, {}), url) for k, url in enumerate(urls)], pa.string()),
     }
     arrays = [columns.get(f.name, pa.nulls(count, f.type)) for f in WORK_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=WORK_SCHEMA)

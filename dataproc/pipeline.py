@@ -18,14 +18,16 @@ import numpy as np
 from dataproc.batches import READ, StageChain
 from dataproc.committing import commit_documents, merged_sides, part_entry
 from dataproc.config import Pipeline, artefact_digests, load_pipeline
-from dataproc.dedup.exact import STEP as KEYS
-from dataproc.dedup.exact import KeyWorker, range_tasks
-from dataproc.dedup.near import STEP as NEAR
-from dataproc.dedup.near import NearWorker, run_near
+from dataproc.dedup.exact import run_keys
+from dataproc.dedup.exact import summary as exact_summary
+from dataproc.dedup.indexing import index_entries
+from dataproc.dedup.near import run_near
+from dataproc.dedup.paragraphs import run_paragraphs
+from dataproc.dedup.shuffle import Steps
 from dataproc.execution import Executor, PlainLoop, run_units
 from dataproc.index import IndexWorker, index_tasks, row_counts
 from dataproc.inputs import InputDigests
-from dataproc.plan import Plan, make_plan, slices_to_count, work_folder, write_job
+from dataproc.plan import MEGABYTE, Plan, make_plan, slices_to_count, work_folder, write_job
 from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
 from dataproc.shards import STEP as PASS2
@@ -40,7 +42,7 @@ PLANS = ".plans"
 WORST_REASONS = 5
 # Up to these sizes a step takes less time in the driver than a pool of workers takes to start.
 COUNTED_BYTES_HERE = 1 << 30
-KEYS_COMPARED_HERE = 1_000_000  # some 150 MB while they are sorted
+KEYS_COMPARED_HERE = 500_000  # some 200 MB while they are sorted
 SIGNATURES_COMPARED_HERE = 100_000  # some 150 MB
 
 
@@ -57,8 +59,8 @@ def run_pipeline(
     Raises ConfigError before any work for a mistake in the file, CheckFailed when too much is quarantined or counts do not add up,
     StoreError when the store cannot be written.
     """
-    pipeline = load_pipeline(path)
     store = artefacts.store_url(store)
+    pipeline = load_pipeline(path).resolved(store)
     plan = make_plan(pipeline)
     if dry_run:
         return describe_plan(plan, store)
@@ -119,18 +121,18 @@ class Run:
         self.progress = progress
         self.run_name = uuid.uuid4().hex[:12]
         self.totals = Totals()
-        self.deduplicated = self.pipeline.exact_dedup is not None
-        self.near: dict[str, Any] | None = None
+        self.dedup: dict[str, dict[str, Any]] = {}  # what the manifest says of the global steps, by stage
 
     def execute(self) -> Version:
         """The story of the run."""
         self.plan = self._with_first_rows()
         units = self._pass_1()
         self._check_quarantine()
-        losers = [self._keys()]
+        losers = self._keys()
         if self.pipeline.near_dedup:
             losers.append(self._near(losers))
-        shards = self._pass_2(units, losers)
+        cuts = self._paragraphs(losers) if self.pipeline.paragraph_dedup else []
+        shards = self._pass_2(units, losers, cuts)
         self._check_quarantine()
         self._check_conservation(shards)
         version = self._commit(shards)
@@ -153,10 +155,11 @@ class Run:
         arguments = {"work": self.work, "run": self.run_name, "guarded": self.executor.guarded}
         tasks = _UnitTasks(self.plan)
         units: list[Any] = [None] * len(self.plan)
-        self.unit_survivors = [0] * len(self.plan)
+        self.unit_survivors, self.unit_paragraphs = [0] * len(self.plan), [0] * len(self.plan)
         self.inputs = InputDigests()
         for receipt in self._run("pass 1", UnitWorker, arguments, tasks, self.plan.input_bytes, self.pipeline.resources()):
             self.unit_survivors[receipt["index"]] = receipt["survivors"]
+            self.unit_paragraphs[receipt["index"]] = receipt.get("paragraphs", 0)
             units[receipt["index"]] = (receipt["index"], receipt["records"], [group["bytes"] for group in receipt["groups"]])
             totals = self.totals
             totals.records += receipt["records"]
@@ -169,31 +172,51 @@ class Run:
             self.inputs.add(self.plan.unit(receipt["index"]).input, receipt["inputs"])
         return units
 
-    def _keys(self) -> tuple[str, int]:
+    def _steps(self, title: str, small: bool) -> Steps:
+        """What runs global steps: in the driver where they are small."""
+
+        def run(worker: type, arguments: dict[str, Any], step: str, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return list(self._run(f"{title}: {step}" if title != step else title, worker, arguments, tasks, small=small))
+
+        return Steps(self.work, self.pipeline.limits.dedup_memory_mb * MEGABYTE, run)
+
+    def _keys(self) -> list[tuple[str, int]]:
         """The global step over keys. Returns (step, tasks) that have written losers."""
-        kinds = ["content", "id"] if self.deduplicated else ["id"]
-        tasks = range_tasks(len(self.plan), self.totals.survivors)
-        small = self.totals.survivors <= KEYS_COMPARED_HERE
-        for receipt in self._run("comparing keys", KeyWorker, {"work": self.work, "kinds": kinds}, tasks, small=small):
+        exact = self.pipeline.exact_dedup is not None
+        steps = self._steps("comparing keys", self.totals.survivors <= KEYS_COMPARED_HERE)
+        receipts, losers = run_keys(steps, self.unit_survivors, exact)
+        for receipt in receipts:
             self.totals.cluster_sizes.update({int(size): count for size, count in receipt["cluster_sizes"].items()})
-        return KEYS, len(tasks)
+        if exact:
+            self.dedup["exact_dedup"] = exact_summary(receipts)
+        return losers
 
     def _near(self, losers: list[tuple[str, int]]) -> tuple[str, int]:
-        """The global steps over signatures, of documents that have not lost already. Returns as `_keys` does."""
-        small = self.totals.survivors <= SIGNATURES_COMPARED_HERE
+        """The global steps over signatures, of documents that have not lost already. Returns (step, tasks) that have written losers."""
+        steps = self._steps("near duplicates", self.totals.survivors <= SIGNATURES_COMPARED_HERE)
+        self.dedup["near_dedup"], found = run_near(steps, "documents", self.unit_survivors, self.pipeline.near_dedup.config, losers)
+        return found
 
-        def run(step: str, arguments: dict[str, Any], tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            return list(
-                self._run(f"near duplicates: {step}", NearWorker, {"work": self.work, "losers": losers, **arguments}, tasks, small=small)
-            )
+    def _paragraphs(self, losers: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        """The global steps over paragraphs, of documents that have not lost already. Returns (step, tasks) that have written cuts."""
+        config = self.pipeline.paragraph_dedup.config
+        counts = self.unit_paragraphs
+        steps = self._steps("paragraphs", sum(counts) <= KEYS_COMPARED_HERE)
+        self.dedup["paragraph_dedup"], found = run_paragraphs(steps, counts, losers)
+        cuts = [found]
+        if config.near:
+            steps = self._steps("near paragraphs", sum(counts) <= SIGNATURES_COMPARED_HERE)
+            near, found = run_near(steps, "paragraphs", counts, config.near, losers, config.max_copies, cuts)
+            self.dedup["paragraph_dedup"]["near"] = near
+            cuts.append(found)
+        return cuts
 
-        self.near, tasks = run_near(run, self.unit_survivors, self.pipeline.near_dedup.config)
-        return NEAR, tasks
-
-    def _pass_2(self, units: list[tuple[int, int, list[int]]], losers: list[tuple[str, int]]) -> list[dict[str, Any]]:
+    def _pass_2(
+        self, units: list[tuple[int, int, list[int]]], losers: list[tuple[str, int]], cuts: list[tuple[str, int]]
+    ) -> list[dict[str, Any]]:
         """Survivors to shards. Returns the shards' receipts in order; their counts replace those of pass 1."""
         plan = plan_shards(iter(units), self.pipeline.output.shard_mb)
-        tasks = [{"index": i, "losers": losers, "segments": [asdict(s) for s in segments]} for i, segments in enumerate(plan)]
+        tasks = [{"index": i, "losers": losers, "cuts": cuts, "segments": [asdict(s) for s in segments]} for i, segments in enumerate(plan)]
         shards: list[Any] = [None] * len(tasks)
         totals = self.totals
         totals.quarantined, totals.dropped, totals.quarantine_reasons = 0, Counter(), Counter()
@@ -250,7 +273,8 @@ class Run:
             "label": pipeline.version,
             "kind": DOCUMENTS,
             "owner": pipeline.owner,
-            "parents": [],
+            "parents": [version.digest for version in pipeline.earlier.values()],
+            "parent_references": [version.reference for version in pipeline.earlier.values()],
             "inputs": self.inputs.summary(),
             "config": pipeline.described(),
             "config_digest": json_digest(identity),
@@ -265,8 +289,12 @@ class Run:
             "not_documents": dict(sorted(self.totals.not_documents.items())),
             "quarantine_reasons": dict(sorted(self.totals.quarantine_reasons.items())),
         }
-        if self.near:
-            manifest["near_dedup"] = self.near
+        manifest["index"] = index_entries(shards)
+        if self.dedup:
+            removed = Counter()
+            for shard in shards:
+                removed.update(shard["removed_bytes"])
+            manifest["dedup"] = {stage: {"removed_bytes": removed[stage], **found} for stage, found in self.dedup.items()}
         return {**manifest, "digest": version_digest(manifest), "created_at": now()}
 
     def _stages(self, chain: StageChain) -> list[dict[str, Any]]:
@@ -274,7 +302,7 @@ class Run:
         shown = [{"name": READ, "config": {}, "thresholds": {}}]
         for spec, stage in zip(self.pipeline.record_stages, chain.stages, strict=True):
             shown.append({"name": stage.name, "config": spec.config.model_dump(mode="json"), "thresholds": stage.thresholds()})
-        for spec in self.pipeline.stages[len(self.pipeline.record_stages) :]:
+        for spec in self.pipeline.global_stages:
             shown.append({"name": spec.cls.name, "config": spec.config.model_dump(mode="json"), "thresholds": {}})
         return shown
 

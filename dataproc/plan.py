@@ -11,6 +11,7 @@ from typing import Any
 import xxhash
 
 from dataproc.config import Limits, OutputSpec, Pipeline, StageSpec
+from dataproc.dedup.earlier import Earlier
 from dataproc.provenance import code_version, library_versions
 from dataproc.sources.base import InputSpec, Slice
 from dataproc.sources.registry import plan_input
@@ -98,7 +99,9 @@ def make_plan(pipeline: Pipeline) -> Plan:
     """Lists the inputs, sorted, and cuts them into units. Raises ConfigError for an input that matches no file."""
     unit_bytes = int(pipeline.limits.unit_mb * MEGABYTE)
     lines: list[bytes] = []
-    digest = xxhash.xxh3_128(canonical_json([pipeline.identity(), code_version(), library_versions()]))
+    # How global steps are cut does not change what they give, but steps that were cut otherwise cannot be gone on with.
+    cut = pipeline.limits.dedup_memory_mb
+    digest = xxhash.xxh3_128(canonical_json([pipeline.identity(), cut, code_version(), library_versions()]))
     sizes: dict[str, int] = {}
     for spec in pipeline.inputs:
         for slices in plan_input(spec, unit_bytes):
@@ -120,6 +123,8 @@ def write_job(work: str, pipeline: Pipeline) -> None:
         "record_stages": [_written(spec) for spec in pipeline.record_stages],
         "exact_dedup": _written(pipeline.exact_dedup),
         "near_dedup": _written(pipeline.near_dedup),
+        "paragraph_dedup": _written(pipeline.paragraph_dedup),
+        "earlier": {reference: version.to_json() for reference, version in pipeline.earlier.items()},
         "output": pipeline.output.model_dump(mode="json"),
         "limits": pipeline.limits.model_dump(mode="json"),
     }
@@ -147,8 +152,10 @@ def read_job(work: str) -> Pipeline:
         record_stages=tuple(stage(entry) for entry in job["record_stages"]),
         exact_dedup=job["exact_dedup"] and stage(job["exact_dedup"]),
         near_dedup=job["near_dedup"] and stage(job["near_dedup"]),
+        paragraph_dedup=job["paragraph_dedup"] and stage(job["paragraph_dedup"]),
         output=OutputSpec.model_validate(job["output"]),
         limits=Limits.model_validate(job["limits"]),
+        earlier={reference: Earlier(**version) for reference, version in job["earlier"].items()},
     )
 
 

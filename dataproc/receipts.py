@@ -14,12 +14,22 @@ FILE_SUFFIXES = {
     "kept": "kept.parquet",
     "decisions": "decisions.parquet",
     "keys": "keys",
+    "signatures": "signatures",
+    "paragraphs": "paragraphs",
+    "paragraph_signatures": "paragraph-signatures",
     "side": "side.json",
     "losers": "losers.parquet",
-    "signatures": "signatures",
-    "records": "records",
-    "carried": "carried",
     "dropped": "dropped.parquet",
+    # Ranges that a global step hands on.
+    "records": "records",
+    "hot": "hot",
+    "carried": "carried",
+    "ways": "ways",
+    # Of a shard, for later versions.
+    "index_keys": "index-keys",
+    "index_signatures": "index-signatures",
+    "index_bands": "index-bands",
+    "index_paragraphs": "index-paragraphs",
 }
 
 

@@ -6,16 +6,25 @@ How units are put together into shards depends on what pass 1 wrote alone, so th
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataproc.batches import StageChain, detail_json
+from dataproc.config import StageSpec
 from dataproc.decisions import WORK_SCHEMA, kept_decisions
+from dataproc.dedup.cutting import Cutter, Cutting, UnitCuts
+from dataproc.dedup.earlier import Earlier
 from dataproc.dedup.exact import read_losers
+from dataproc.dedup.indexing import IndexWriter
+from dataproc.dedup.paragraphs import read_cuts
+from dataproc.dedup.signatures import open_signatures
 from dataproc.documents import DECISION_SCHEMA
 from dataproc.parquet import RowGroupWriter, iterate_groups, open_parquet
 from dataproc.plan import MEGABYTE, read_job, unit_file
@@ -68,13 +77,20 @@ def plan_shards(units: Iterator[tuple[int, int, list[int]]], shard_mb: float) ->
 
 
 class ShardWorker:
-    """Runs shard tasks: {index, segments, losers: (step, tasks) that have written some}."""
+    """Runs shard tasks: {index, segments, losers, cuts: (step, tasks) that have written some}."""
 
     def __init__(self, work: str):
         self.work = work
         self.pipeline = read_job(work)
-        self.schema = StageChain([spec.make() for spec in self.pipeline.record_stages]).schema
+        chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
+        self.schema = chain.schema
         self.survivor_schema = survivor_schema(self.schema)
+        paragraphs = self.pipeline.paragraph_dedup
+        self.cutter = Cutter(paragraphs.config, chain.stages) if paragraphs else None
+
+    def versions_of(self, stage: StageSpec) -> list[Earlier]:
+        """The earlier versions that a stage compares to, in its order."""
+        return [self.pipeline.earlier[reference] for reference in stage.config.against]
 
     def close(self) -> None:
         """Holds nothing open."""
@@ -92,6 +108,10 @@ class _ShardRun:
         self.index = task["index"]
         self.segments = [Segment(**value) for value in task["segments"]]
         self.losers = [tuple(source) for source in task["losers"]]
+        self.cut_sources = [tuple(source) for source in task["cuts"]]
+        pipeline = worker.pipeline
+        self.index_writer = IndexWriter(*(spec and spec.config for spec in (pipeline.near_dedup, pipeline.paragraph_dedup)))
+        self.removed: Counter[str] = Counter()  # bytes of text by the stage that took them
         self.statistics = Statistics()
         self.samples = DropSamples()
 
@@ -101,21 +121,21 @@ class _ShardRun:
     def receipt(self) -> dict[str, Any]:
         units = [segment.unit for segment in self.segments]
         losers = read_losers(self.work, self.losers, min(units), max(units) + 1) if units else {}
+        cuts = read_cuts(self.work, self.cut_sources, min(units), max(units) + 1) if units else None
         compression = self.worker.pipeline.output.compression
-        with (
-            files.atomic_path(self._url("kept")) as shard_path,
-            files.atomic_path(self._url("decisions")) as decisions_path,
-            files.atomic_path(self._url("side")) as side_path,
-        ):
-            shard = RowGroupWriter(shard_path, self.worker.schema, compression)
-            decisions = RowGroupWriter(decisions_path, DECISION_SCHEMA, compression, text_column="detail")
+        names = ["kept", "decisions", "side", *(f"index_{kind}" for kind in self.index_writer.kinds)]
+        with ExitStack() as stack:
+            paths = {name: stack.enter_context(files.atomic_path(self._url(name))) for name in names}
+            shard = RowGroupWriter(paths["kept"], self.worker.schema, compression)
+            decisions = RowGroupWriter(paths["decisions"], DECISION_SCHEMA, compression, text_column="detail")
             for segment in self.segments:
-                self._segment(segment, losers.get(segment.unit, {}), shard, decisions)
+                self._segment(segment, losers.get(segment.unit, {}), self._cuts_of(segment.unit, cuts), shard, decisions)
             shard.close()
             decisions.close()
-            with open(side_path, "w") as stream:
+            for kind in self.index_writer.kinds:
+                self.index_writer.write(kind, paths[f"index_{kind}"])
+            with open(paths["side"], "w") as stream:
                 json.dump({"statistics": self.statistics.to_json(), "samples": self.samples.to_json()}, stream)
-            paths = {"kept": shard_path, "decisions": decisions_path, "side": side_path}
             stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in paths.items()}
         dropped, quarantined = (self.statistics.losses_by_name(verdict) for verdict in ("dropped", "quarantined"))
         receipt = {
@@ -125,77 +145,144 @@ class _ShardRun:
             "quarantined": sum(quarantined.values()),
             "dropped": dropped,
             "quarantine_reasons": quarantined,
+            "removed_bytes": dict(sorted(self.removed.items())),
             "files": stamps,
         }
         write_receipt(self.work, STEP, self.index, receipt)
         return receipt
 
-    def _segment(self, segment: Segment, losers: dict, shard: RowGroupWriter, decisions: RowGroupWriter) -> None:
+    def _cuts_of(self, unit: int, cuts: np.ndarray) -> UnitCuts | None:
+        cutter = self.worker.cutter
+        if cutter is None:
+            return None
+        begin, end = np.searchsorted(cuts["node"], np.array([unit, unit + 1], np.uint64) << np.uint64(32))
+        return UnitCuts(self.work, unit, cuts[begin:end], self.worker.versions_of(self.worker.pipeline.paragraph_dedup))
+
+    def _segment(self, segment: Segment, losers: dict, cuts: UnitCuts | None, shard: RowGroupWriter, decisions: RowGroupWriter) -> None:
         kept_url = unit_file(self.work, PASS1, segment.unit, FILE_SUFFIXES["kept"])
-        first, after = self._window(segment, kept_url)
+        first, after, place = self._window(segment, kept_url)
+        out = _Out(segment, losers, cuts, shard, decisions)
         lost = _LostRows(unit_file(self.work, PASS1, segment.unit, FILE_SUFFIXES["decisions"]), first)
         expected = first
         held = self.worker.survivor_schema.empty_table()  # the last group goes with all lost records after it
         for group in iterate_groups(kept_url, self.worker.survivor_schema, segment.first_group, segment.after_group):
             if held.num_rows:
                 until = held.column("row")[-1].as_py()
-                expected = self._write(held, lost.before(until), losers, shard, decisions, expected, segment)
+                expected = self._write(held, place, lost.before(until), out, expected)
+            place += held.num_rows
             held = group
-        expected = self._write(held, lost.before(after), losers, shard, decisions, expected, segment)
+        expected = self._write(held, place, lost.before(after), out, expected)
         if expected != after:
             raise HeadraceError(f"work unit {segment.unit}: decisions reach record {expected}, the unit has {after}: one was lost")
         if segment.first_group == 0:
             self._take_side(segment.unit)
 
-    def _window(self, segment: Segment, kept_url: str) -> tuple[int, int]:
-        """The records [first, after) of the unit that this segment accounts for."""
+    def _window(self, segment: Segment, kept_url: str) -> tuple[int, int, int]:
+        """The records [first, after) of the unit that this segment accounts for, and the place of its first survivor among the unit's."""
         cuts = []
         with open_parquet(kept_url) as reader:
+            place = sum(reader.metadata.row_group(number).num_rows for number in range(segment.first_group))
             for group in (segment.first_group, segment.after_group):
                 inner = 0 < group < segment.groups
                 cuts.append(reader.read_row_group(group - 1, columns=["row"]).column("row")[-1].as_py() + 1 if inner else None)
-        return cuts[0] or 0, segment.records if cuts[1] is None else cuts[1]
+        return cuts[0] or 0, segment.records if cuts[1] is None else cuts[1], place
 
     def _take_side(self, unit: int) -> None:
         side = json.loads(files.read_bytes(unit_file(self.work, PASS1, unit, FILE_SUFFIXES["side"])))
         self.statistics.merge(Statistics.from_json(side["statistics"]))
         self.samples.merge(DropSamples.from_json(side["samples"]))
 
-    def _write(self, group: pa.Table, lost: pa.Table, losers: dict, shard, decisions, expected: int, segment: Segment) -> int:
-        """Writes one group of survivors and the decisions on all records up to its last; returns the next expected row."""
+    def _write(self, group: pa.Table, place: int, lost: pa.Table, out: _Out, expected: int) -> int:
+        """Writes one group of survivors, the first of which has a place among the unit's, and the decisions on all records up to its last;
+        returns the next expected row."""
         rows = group.column("row").to_pylist()
-        beaten = [row in losers for row in rows]
-        kept = group.filter(pa.array([not b for b in beaten], pa.bool_()))
-        late = self._late_losses(group.filter(pa.array(beaten, pa.bool_())), losers)
-        table = pa.concat_tables([lost, late, kept_decisions(kept)]).sort_by("row")
+        beaten = [row in out.losers for row in rows]
+        stays = pa.array([not b for b in beaten], pa.bool_())
+        late = self._late_losses(group.filter(pa.array(beaten, pa.bool_())), out.losers)
+        kept = group.filter(stays)
+        places = [place + k for k, b in enumerate(beaten) if not b]
+        cutting = self.worker.cutter.cut(kept, places, out.cuts) if out.cuts is not None else Cutting(kept)
+        left = [k for k in range(kept.num_rows) if k not in cutting.verdicts]
+        cut_down = self._cut_losses(kept, cutting)
+        self.removed["paragraph_dedup"] += cutting.bytes
+        details = {k: {"cut": cutting.facts[row]} for k, row in enumerate(left) if row in cutting.facts}
+        written = cutting.table.take(pa.array(left, pa.int64()))
+        table = pa.concat_tables([lost, late, cut_down, kept_decisions(written, details)]).sort_by("row")
         found = table.column("row").to_pylist()
         if found != list(range(expected, expected + len(found))):
-            raise HeadraceError(f"work unit {segment.unit}: its decisions do not account for every record once, near record {expected}")
+            raise HeadraceError(f"work unit {out.segment.unit}: its decisions do not account for every record once, near record {expected}")
         table = table.drop_columns(["row"])
-        decisions.add(table)
-        kept = kept.select(self.worker.schema.names)
-        shard.add(kept)
+        out.decisions.add(table)
+        hashes = kept.column("content_hash").take(pa.array(left, pa.int64())).to_pylist()  # as they were compared
+        written = written.select(self.worker.schema.names).cast(self.worker.schema)
+        out.shard.add(written)
+        self._index(out.segment.unit, written, hashes, [places[k] for k in left])
         self.statistics.observe_decisions(table)
-        self.statistics.observe_kept(kept)
+        self.statistics.observe_kept(written)
         return expected + len(found)
 
-    def _late_losses(self, beaten: pa.Table, losers: dict) -> pa.Table:
+    def _index(self, unit: int, written: pa.Table, hashes: list[str], places: list[int]) -> None:
+        near = self.worker.pipeline.near_dedup
+        if near is None or not places:
+            self.index_writer.add(written, hashes)
+            return
+        columns = open_signatures(unit_file(self.work, PASS1, unit, FILE_SUFFIXES["signatures"]), near.config)
+        first, after = places[0], places[-1] + 1
+        some = np.array(places) - first
+        self.index_writer.add(written, hashes, *(column.read(first, after)[some] for column in columns))
+
+    def _late_losses(self, beaten: pa.Table, losers: dict[int, dict[str, Any]]) -> pa.Table:
         """Decisions against survivors that lost to another document."""
         rows = []
         for row in beaten.select(["row", "id", "source", "locator", "url", "language", "text"]).to_pylist():
-            kind, winner = losers[row["row"]]
-            language, text_hash = {"language": row["language"]}, {"text_key": text_key(row["text"])}
-            if kind == "id":
+            loser = losers[row["row"]]
+            if loser["kind"] == "id":
                 verdict, stage, rule = "quarantined", RUN, "duplicate_id"
                 detail = {"error": "an earlier record of the same source has the same id"}
-            elif kind == "content":
-                verdict, stage, rule, detail = "dropped", "exact_dedup", "duplicate", {"winner": winner, **language, **text_hash}
             else:
-                verdict, stage, rule, detail = "dropped", "near_dedup", "near_duplicate", {"winner": winner, **language}
-            self.samples.offer(stage, rule, row["id"], row["source"], row["url"], row["language"], None, None, row["text"])
-            named = {name: row[name] for name in ("row", "id", "source", "locator")}
-            rows.append({**named, "verdict": verdict, "stage": stage, "rule": rule, "detail": detail_json(detail, row["url"])})
+                exact = loser["kind"] == "content"
+                verdict, stage, rule = "dropped", *(("exact_dedup", "duplicate") if exact else ("near_dedup", "near_duplicate"))
+                detail = {"winner": loser["winner"], "language": row["language"]}
+                if exact:
+                    detail["text_key"] = text_key(row["text"])
+                else:
+                    detail["similarity"] = round(loser["similarity"], 6)
+                    detail |= {"via": loser["via"]} if loser["via"] else {}
+                if loser["earlier"] is not None:
+                    spec = self.worker.pipeline.exact_dedup if exact else self.worker.pipeline.near_dedup
+                    detail["version"] = self.worker.versions_of(spec)[loser["earlier"]].reference
+                self.removed[stage] += len(row["text"].encode())
+            rows.append(self._loss(row, verdict, stage, rule, None, None, detail))
         return pa.Table.from_pylist(rows, schema=WORK_SCHEMA)
+
+    def _cut_losses(self, kept: pa.Table, cutting: Cutting) -> pa.Table:
+        """Decisions against documents of which too little was left."""
+        chosen = sorted(cutting.verdicts)
+        columns = ["row", "id", "source", "locator", "url", "language", "text"]
+        rows = []
+        for place, row in zip(chosen, kept.select(columns).take(pa.array(chosen, pa.int64())).to_pylist(), strict=True):
+            stage, verdict = cutting.verdicts[place]
+            self.removed["paragraph_dedup"] += len(row["text"].encode())
+            detail = {**verdict.detail, "cut": cutting.facts[place]}
+            rows.append(self._loss(row, "dropped", stage, verdict.rule, verdict.value, verdict.threshold, detail))
+        return pa.Table.from_pylist(rows, schema=WORK_SCHEMA)
+
+    def _loss(self, row: dict, verdict: str, stage: str, rule: str, value: float | None, threshold: float | None, detail: dict) -> dict:
+        self.samples.offer(stage, rule, row["id"], row["source"], row["url"], row["language"], value, threshold, row["text"])
+        named = {name: row[name] for name in ("row", "id", "source", "locator")}
+        decided = {"verdict": verdict, "stage": stage, "rule": rule, "value": value, "threshold": threshold}
+        return {**named, **decided, "detail": detail_json(detail, row["url"])}
+
+
+@dataclass(frozen=True)
+class _Out:
+    """Where a segment goes, and what is known against its records."""
+
+    segment: Segment
+    losers: dict[int, dict[str, Any]]
+    cuts: UnitCuts | None
+    shard: RowGroupWriter
+    decisions: RowGroupWriter
 
 
 class _LostRows:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from dataproc.batches import Loss, Outcome, StageChain, damaged_loss, failure_text, make_batch, refused
-from dataproc.dedup.signatures import SignatureWriter
+from dataproc.dedup.collecting import Collectors
 from dataproc.documents import document_id
 from dataproc.faults import Cursor, Watchdog, limit_memory
 from dataproc.metrics import count_unit
@@ -91,17 +91,15 @@ class _UnitRun:
         start, before = time.perf_counter(), dict(self.worker.chain.seconds)
         schema = survivor_schema(self.worker.chain.schema)
         compression = self.worker.pipeline.output.compression
-        near = self.worker.pipeline.near_dedup
-        signatures = SignatureWriter(near.config) if near else None
-        with UnitOutputs(self.worker.work, STEP, self.unit.index, schema, compression, signatures) as self.outputs:
+        collectors = Collectors(self.worker.pipeline)
+        with UnitOutputs(self.worker.work, STEP, self.unit.index, schema, compression, collectors) as self.outputs:
             for item in self._read():
                 row = self.records
                 self.records += 1
                 self._take(row, item)
             self._flush()
             seconds = {name: total - before[name] for name, total in self.worker.chain.seconds.items()}
-            if signatures:
-                seconds["near_dedup"] = signatures.seconds
+            seconds |= collectors.seconds
             seconds["read"] = max(0.0, time.perf_counter() - start - sum(seconds.values()))
             facts = {
                 "inputs": self.inputs,

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from dataproc.batches import Loss
 from dataproc.decisions import WORK_SCHEMA
-from dataproc.dedup.keys import KeyCollector
-from dataproc.dedup.signatures import SignatureWriter
+from dataproc.dedup.collecting import Collectors
 from dataproc.parquet import RowGroupWriter
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES, write_receipt
@@ -32,15 +31,14 @@ def survivor_schema(shard: pa.Schema) -> pa.Schema:
 
 
 class UnitOutputs:
-    """Survivors, decisions, keys, statistics and samples of one unit. Use as a context manager, `publish` inside it."""
+    """Survivors, decisions, statistics and samples of one unit, and what the global steps need of it. Use as a context manager, `publish` inside it."""
 
-    def __init__(self, work: str, step: str, index: int, schema: pa.Schema, compression: str, signatures: SignatureWriter | None = None):
+    def __init__(self, work: str, step: str, index: int, schema: pa.Schema, compression: str, collectors: Collectors):
         self.work, self.step, self.index = work, step, index
         self.schema, self.compression = schema, compression
         self.statistics = Statistics()
         self.samples = DropSamples()
-        self.keys = KeyCollector()
-        self.signatures = signatures
+        self.collectors = collectors
         self.text_bytes = 0
         self.verdicts: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
@@ -50,7 +48,7 @@ class UnitOutputs:
 
     def __enter__(self) -> UnitOutputs:
         with ExitStack() as stack:
-            names = ["kept", "decisions", "keys", "side", *(["signatures"] if self.signatures else [])]
+            names = ["kept", "decisions", "side", *self.collectors.files]
             urls = {name: unit_file(self.work, self.step, self.index, FILE_SUFFIXES[name]) for name in names}
             self._paths = {name: stack.enter_context(files.atomic_path(url)) for name, url in urls.items()}
             self._kept = RowGroupWriter(self._paths["kept"], self.schema, self.compression)
@@ -69,9 +67,7 @@ class UnitOutputs:
         self._ascending("survivor", table.column("row").to_pylist())
         self.text_bytes += int(table.column("text").nbytes)
         self._kept.add(table)
-        self.keys.add(table)
-        if self.signatures:
-            self.signatures.add(table)
+        self.collectors.add(table)
 
     def lose(self, losses: list[Loss]) -> None:
         """Adds lost records in any order; they are written when `settle` says that no earlier row can still come."""
@@ -114,9 +110,8 @@ class UnitOutputs:
             )
         groups = self._kept.close()
         self._decisions.close()
-        self.keys.write(self._paths["keys"])
-        if self.signatures:
-            self.signatures.write(self._paths["signatures"])
+        for name, collector in self.collectors.files.items():
+            collector.write(self._paths[name])
         with open(self._paths["side"], "w") as stream:
             json.dump({"statistics": self.statistics.to_json(), "samples": self.samples.to_json()}, stream)
         stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in self._paths.items()}
@@ -130,6 +125,7 @@ class UnitOutputs:
             "dropped": dict(sorted(self.dropped.items())),
             "quarantine_reasons": dict(sorted(self.quarantine_reasons.items())),
             "text_bytes": self.text_bytes,
+            **self.collectors.counts,
             "files": stamps,
             **facts,
         }

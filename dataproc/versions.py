@@ -79,7 +79,7 @@ def verify(version: Version) -> list[str]:
     """Re-reads every byte of a version and checks it against its manifest. Returns what is wrong, in sentences; empty when all holds."""
     manifest = version.manifest
     problems = _manifest_problems(version)
-    listed = [*manifest["shards"], *manifest.get("decisions", []), *manifest.get("files", [])]
+    listed = [*manifest["shards"], *manifest.get("decisions", []), *manifest.get("index", []), *manifest.get("files", [])]
     problems += [problem for entry in listed for problem in _file_problems(version, entry)]
     known = {entry["path"] for entry in listed} | {artefacts.MANIFEST}
     for file in files.list_files(version.url):

@@ -1,4 +1,4 @@
-"""Loops of near deduplication: keys of bands, pairs of a bucket, estimates of similarity, spanning forests."""
+"""Loops of near deduplication: keys of bands, pairs of a bucket, similarities, spanning forests and the ways in them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ _1 = np.uint64(1)
 
 @kernel
 def band_keys(signatures, bands, rows, keys):
-    """Fills keys (documents, bands) uint64: a hash of the band's number and its `rows` values. signatures: (documents, permutations)."""
+    """Fills keys (documents, bands + 1) uint64: a hash of each band's number and its `rows` values, and last one of the whole signature.
+    signatures: (documents, permutations)."""
     for k in range(len(signatures)):
         for band in range(bands):
             h = mix((np.uint64(band) + _1) * _MULTIPLIER)
             for row in range(band * rows, (band + 1) * rows):
                 h = mix((h ^ np.uint64(signatures[k, row])) * _MULTIPLIER)
             keys[k, band] = h
+        h = mix((np.uint64(bands) + _1) * _MULTIPLIER)
+        for row in range(signatures.shape[1]):
+            h = mix((h ^ np.uint64(signatures[k, row])) * _MULTIPLIER)
+        keys[k, bands] = h
 
 
 @kernel
@@ -68,6 +73,41 @@ def bucket_pairs(keys, nodes, all_pairs, star, pairs, sizes):
 
 
 @kernel
+def cross_pairs(keys, nodes, other_keys, others, most, pairs):
+    """Candidates between two sets of members, both by key: each of the ones with the first `most` of the others in its bucket. pairs:
+    (pairs, 2) uint64, filled as far as it goes. Returns how many there are."""
+    made = np.int64(0)
+    first = np.int64(0)
+    for k in range(len(keys)):
+        while first < len(other_keys) and other_keys[first] < keys[k]:
+            first += 1
+        other = first
+        while other < len(other_keys) and other < first + most and other_keys[other] == keys[k]:
+            if made < len(pairs):
+                pairs[made, 0] = min(nodes[k], others[other])
+                pairs[made, 1] = max(nodes[k], others[other])
+            made += 1
+            other += 1
+    return made
+
+
+@kernel
+def jaccard(values, starts, a, b, similarity):
+    """similarity[k]: of the sets a[k] and b[k]. Set s is values[starts[s]:starts[s + 1]], ascending, each value once."""
+    for k in range(len(a)):
+        i, j = starts[a[k]], starts[b[k]]
+        end_i, end_j = starts[a[k] + 1], starts[b[k] + 1]
+        total = (end_i - i) + (end_j - j)
+        common = 0
+        while i < end_i and j < end_j:
+            one, other = values[i], values[j]
+            common += one == other
+            i += one <= other
+            j += other <= one
+        similarity[k] = common / (total - common) if total > common else 0.0
+
+
+@kernel
 def equal_values(one, rows_of_one, other, rows_of_other, equal):
     """equal[k]: in how many places row rows_of_one[k] of a signature matrix equals row rows_of_other[k] of another."""
     for k in range(len(rows_of_one)):
@@ -99,3 +139,40 @@ def spanning_forest(a, b, parents, kept):
             parents[one] = other
     for node in range(len(parents)):
         parents[node] = _root(parents, node)
+
+
+@kernel
+def ways(a, b, score, starts, neighbours, queue, winners, via, similarity):
+    """From each node of a forest the next one on its way to its tree's winner, in via, and how similar the two are. Edges: a[k], b[k],
+    score[k]; starts: (nodes + 1,) int64 and neighbours: (2 * edges,) int64 are filled with each node's edges, queue (nodes,) is scratch.
+    A winner's own via is itself."""
+    for k in range(len(a)):
+        starts[a[k] + 1] += 1
+        starts[b[k] + 1] += 1
+    for node in range(1, len(starts)):
+        starts[node] += starts[node - 1]
+    for k in range(len(a)):  # filled from the end of each node's part; moved back below
+        for node in (a[k], b[k]):
+            starts[node + 1] -= 1
+            neighbours[starts[node + 1]] = k
+    # Now starts[node + 1] is where the part of `node` begins.
+    via[:] = -1
+    filled = 0
+    for winner in winners:
+        via[winner] = winner
+        similarity[winner] = 1.0
+        queue[filled] = winner
+        filled += 1
+    done = 0
+    while done < filled:
+        node = queue[done]
+        done += 1
+        end = starts[node + 2] if node + 2 < len(starts) else 2 * len(a)
+        for place in range(starts[node + 1], end):
+            k = neighbours[place]
+            other = b[k] if a[k] == node else a[k]
+            if via[other] < 0:
+                via[other] = node
+                similarity[other] = score[k]
+                queue[filled] = other
+                filled += 1

@@ -179,13 +179,13 @@ def tidy(data, offsets, tidy_stage, tidy_classes, space_stage, space_classes, ou
 
 
 @kernel
-def collapse(data, offsets, stage, classes, space_stage, space_classes, out, out_offsets, certain):
-    """Writes each text with every run of white space as one space and none at its ends. certain: (rows,) uint8, whether it is plain that
+def collapse(data, starts, ends, stage, classes, space_stage, space_classes, out, out_offsets, certain):
+    """Writes each text data[starts[k]:ends[k]] with every run of white space as one space and none at its ends. certain: (rows,) uint8, whether it is plain that
     the text is composed (NFC). Returns the row of the first one that is not valid UTF-8, or -1."""
     o = np.int64(0)
     out_offsets[0] = 0
-    for row in range(len(offsets) - 1):
-        i, end = offsets[row], offsets[row + 1]
+    for row in range(len(starts)):
+        i, end = starts[row], ends[row]
         first = o
         gap = False
         composed = True
@@ -221,11 +221,16 @@ def collapsed(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of an array of texts (data uint8, offsets (rows + 1,), certain (rows,) bool), as `collapse` has them; null is an empty text. Raises
     ValueError for invalid UTF-8, naming the row."""
     (part,) = chunks(column)
+    return collapsed_spans(part.data, part.offsets[:-1], part.offsets[1:])
+
+
+def collapsed_spans(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of parts of a text buffer, data[starts[k]:ends[k]]."""
     t = scratch.tables()
-    out = np.empty(int(part.offsets[-1] - part.offsets[0]), np.uint8)
-    offsets, certain = np.empty(len(part) + 1, np.int64), np.empty(len(part), np.uint8)
+    out = np.empty(int((ends - starts).sum()), np.uint8)
+    offsets, certain = np.empty(len(starts) + 1, np.int64), np.empty(len(starts), np.uint8)
     with ready(collapse):
-        bad = collapse(part.data, part.offsets, *tables("\x00"), t.stage, t.classes, out, offsets, certain)
+        bad = collapse(data, starts, ends, *tables("\x00"), t.stage, t.classes, out, offsets, certain)
     if bad >= 0:
         raise ValueError(f"row {bad} is not valid UTF-8")
     return out, offsets, certain.astype(bool)

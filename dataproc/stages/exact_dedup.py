@@ -6,15 +6,15 @@ This stage is a global step: it only computes the hash here, the winners are fou
 from __future__ import annotations
 
 from dataproc.stages.base import Stage, StageResult
-from store.strict_yaml import StrictModel
+from dataproc.stages.winners import WinnerConfig
 
 
-class ExactDedupConfig(StrictModel):
-    """No settings yet: the document with the smallest id wins."""
+class ExactDedupConfig(WinnerConfig):
+    """Which of several documents with one text stays."""
 
 
 class ExactDedup(Stage):
-    """Keeps the document with the smallest id of those with equal `content_hash`; the others are dropped as `duplicate`."""
+    """Keeps one of the documents with equal `content_hash`; the others are dropped as `duplicate`."""
 
     name = "exact_dedup"
     Config = ExactDedupConfig

@@ -16,8 +16,9 @@ BUILT_IN = {
     "rules": "dataproc.stages.rules:Rules",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
     "near_dedup": "dataproc.stages.near_dedup:NearDedup",
+    "paragraph_dedup": "dataproc.stages.paragraph_dedup:ParagraphDedup",
 }
-DEDUP_STAGES = ("exact_dedup", "near_dedup")  # steps between the passes, in their order
+DEDUP_STAGES = ("exact_dedup", "near_dedup", "paragraph_dedup")  # steps between the passes, in their order
 
 
 def stage_class(name: str) -> type[Stage]:
