@@ -21,6 +21,7 @@ from store.digests import canonical_json
 
 MEGABYTE = 1_000_000
 JOB = "job.json"
+PASS1 = "pass1"  # the step that leaves a unit's survivors
 
 
 @dataclass(frozen=True)

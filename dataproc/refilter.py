@@ -13,6 +13,7 @@ from typing import Any
 
 from dataproc.batches import READ
 from dataproc.committing import commit_documents, merged_sides, part_entry
+from dataproc.dedup.indexing import index_entries
 from dataproc.documents import shard_schema
 from dataproc.execution import Executor, run_units
 from dataproc.plan import work_folder
@@ -117,6 +118,11 @@ class Change:
             raise ConfigError(
                 f"{self.where}: {gone[0]} is what a stage that cuts lines measures, and {self.parent.reference} was made without one: "
                 "run the pipeline with it"
+            )
+        if self.parent.manifest.get("dedup", {}).get("paragraph_dedup", {}).get("removed_bytes"):
+            raise ConfigError(
+                f"{self.where}: paragraphs were cut from documents of {self.parent.reference}, and what was cut would come back where the rules "
+                "drop the documents that kept it: run the pipeline with these rules"
             )
         if self.missing() and (editor := self._edits_text_after_rules()):
             raise ConfigError(
@@ -232,6 +238,7 @@ class _Refilter:
             "libraries": library_versions(),
             "schema": describe_schema(schema),
             "shards": [part_entry("shards", r["index"], r["kept"], r["files"]["kept"]) for r in judged],
+            "index": index_entries(judged),
             "decisions": [part_entry("decisions", r["index"], r["decisions"], r["files"]["decisions"]) for r in ledger],
             "counts": counts,
             "not_documents": parent["not_documents"],

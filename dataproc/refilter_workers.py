@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataproc.batches import detail_json
+from dataproc.dedup.earlier import write_filtered
 from dataproc.documents import DECISION_SCHEMA, SIGNAL_PREFIX, shard_schema
 from dataproc.parquet import RowGroupWriter, iterate_batches, read_table, write_table
 from dataproc.plan import unit_file
@@ -64,28 +67,31 @@ class JudgeWorker:
         statistics, samples, gone = Statistics(), DropSamples(), []
         places = {name: unit_file(self.work, JUDGE, index, FILE_SUFFIXES[name]) for name in ("kept", "dropped", "side")}
         shard = files.join(self.version.url, self.version.manifest["shards"][index]["path"])
-        with (
-            files.atomic_path(places["kept"]) as kept_path,
-            files.atomic_path(places["dropped"]) as dropped_path,
-            files.atomic_path(places["side"]) as side_path,
-        ):
-            out = RowGroupWriter(kept_path, self.schema, self.compression)
+        index_files = {f"index_{entry['kind']}": entry for entry in self.version.manifest["index"] if entry["shard"] == index}
+        places |= {name: unit_file(self.work, JUDGE, index, FILE_SUFFIXES[name]) for name in index_files}
+        with ExitStack() as stack:
+            paths = {name: stack.enter_context(files.atomic_path(place)) for name, place in places.items()}
+            out = RowGroupWriter(paths["kept"], self.schema, self.compression)
+            stays = []
             for batch in iterate_batches(shard, batch_rows=1024):
-                table, dropped = self._judge(pa.table(batch), statistics, samples)
+                table, dropped, kept = self._judge(pa.table(batch), statistics, samples)
                 out.add(table)
                 statistics.observe_kept(table)
                 gone += dropped
+                stays += kept
             out.close()
-            write_table(dropped_path, pa.Table.from_pylist(gone, schema=DROPPED_SCHEMA))
-            with open(side_path, "w") as stream:
+            write_table(paths["dropped"], pa.Table.from_pylist(gone, schema=DROPPED_SCHEMA))
+            for name, entry in index_files.items():
+                write_filtered(files.join(self.version.url, entry["path"]), entry["kind"], np.array(stays, bool), paths[name])
+            with open(paths["side"], "w") as stream:
                 json.dump({"statistics": statistics.to_json(), "samples": samples.to_json()}, stream)
-            paths = {"kept": kept_path, "dropped": dropped_path, "side": side_path}
             stamps = {name: asdict(FileStamp(*file_digest(path))) for name, path in paths.items()}
         receipt = {"index": index, "kept": out.rows, "lost": len(gone), "files": stamps}
         write_receipt(self.work, JUDGE, index, receipt)
         return receipt
 
-    def _judge(self, table: pa.Table, statistics: Statistics, samples: DropSamples) -> tuple[pa.Table, list[dict[str, Any]]]:
+    def _judge(self, table: pa.Table, statistics: Statistics, samples: DropSamples) -> tuple[pa.Table, list[dict[str, Any]], list[bool]]:
+        """(documents that stay, what is known of the others, which stay)."""
         languages = table.column("language").to_pylist()
         signals = table.column("signals").combine_chunks()
         columns = {name: signals.field(name) for name in self.stored}
@@ -121,8 +127,8 @@ class JudgeWorker:
                 }
             )
         lost = {verdict.row for verdict in verdicts}
-        table = table.cast(self.schema)
-        return table.filter(pa.array([row not in lost for row in range(table.num_rows)], pa.bool_())), dropped
+        stays = [row not in lost for row in range(table.num_rows)]
+        return table.cast(self.schema).filter(pa.array(stays, pa.bool_())), dropped, stays
 
 
 class LedgerWorker:

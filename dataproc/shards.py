@@ -32,7 +32,7 @@ from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.statistics import DropSamples, Statistics
 from dataproc.text_hash import text_key
 from dataproc.unit import RUN
-from dataproc.unit import STEP as PASS1
+from dataproc.plan import PASS1
 from dataproc.unit_outputs import survivor_schema
 from store import files
 from store.digests import file_digest

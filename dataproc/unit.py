@@ -17,7 +17,7 @@ from dataproc.dedup.collecting import Collectors
 from dataproc.documents import document_id
 from dataproc.faults import Cursor, Watchdog, limit_memory
 from dataproc.metrics import count_unit
-from dataproc.plan import MEGABYTE, WorkUnit, read_job, scratch_folder
+from dataproc.plan import MEGABYTE, PASS1, WorkUnit, read_job, scratch_folder
 from dataproc.receipts import read_standing
 from dataproc.sources.base import Damaged, ReadReport, Record, Slice
 from dataproc.sources.registry import make_source
@@ -25,7 +25,7 @@ from dataproc.stages.base import StageContext, Verdict
 from dataproc.unit_outputs import LOSSES_HELD, UnitOutputs, survivor_schema
 from store.errors import HeadraceError
 
-STEP = "pass1"
+
 # Large enough that per-batch costs vanish, small enough that a batch of large pages stays well under the worker's memory.
 BATCH_RECORDS = 64
 BATCH_BYTES = 4_000_000
@@ -60,7 +60,7 @@ class UnitWorker:
     def run(self, task: dict[str, Any]) -> dict[str, Any]:
         """Runs one unit (`WorkUnit.to_json`) and returns its receipt; one that stands already is only checked."""
         unit = WorkUnit.from_json(task)
-        standing = read_standing(self.work, STEP, unit.index)
+        standing = read_standing(self.work, PASS1, unit.index)
         if standing is not None:
             return standing
         if self.guarded and not self._memory_limited:
@@ -80,7 +80,7 @@ class _UnitRun:
         self.worker = worker
         self.unit = unit
         self.spec = worker.specs[unit.input]
-        self.cursor = Cursor(worker.run_name, STEP, unit.index)
+        self.cursor = Cursor(worker.run_name, PASS1, unit.index)
         self.records = 0
         self.inputs: list[dict[str, Any]] = []
         self.not_documents: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class _UnitRun:
         schema = survivor_schema(self.worker.chain.schema)
         compression = self.worker.pipeline.output.compression
         collectors = Collectors(self.worker.pipeline)
-        with UnitOutputs(self.worker.work, STEP, self.unit.index, schema, compression, collectors) as self.outputs:
+        with UnitOutputs(self.worker.work, PASS1, self.unit.index, schema, compression, collectors) as self.outputs:
             for item in self._read():
                 row = self.records
                 self.records += 1

@@ -87,8 +87,8 @@ class Column:
         return np.memmap(files.local_path(self.url), self.dtype, "r", self._start, (self._count,))
 
 
-def open_arrays(url: str, *dtypes: np.dtype) -> list[Column]:
-    """The arrays of a file. Raises StoreError for one that is damaged or holds other arrays."""
+def open_arrays(url: str, *dtypes: np.dtype | None) -> list[Column]:
+    """The arrays of a file; records of a type that is not given are plain bytes. Raises StoreError for one that is damaged or holds other arrays."""
     with files.open_read(url) as stream:
         head = stream.read(_HEAD.itemsize)
         if len(head) != _HEAD.itemsize or not head.startswith(_MAGIC):
@@ -100,6 +100,7 @@ def open_arrays(url: str, *dtypes: np.dtype) -> list[Column]:
     entries = np.frombuffer(table, _ENTRY)
     columns, start = [], len(head) + len(table)
     for dtype, entry in zip(dtypes, entries, strict=True):
+        dtype = np.dtype((np.void, int(entry["width"]))) if dtype is None else dtype
         if dtype.itemsize != entry["width"]:
             raise StoreError(f"{url} holds records of {entry['width']} bytes instead of {dtype.itemsize}")
         columns.append(Column(url, dtype, start, int(entry["count"])))

@@ -7,7 +7,7 @@ those of the texts as they were compared, before paragraphs were cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,17 +44,16 @@ def write_sorted(path: str, keys: np.ndarray, entries: np.ndarray) -> None:
     write_arrays(path, keys[order], entries[order])
 
 
-def filter_index(url: str, kind: str, width: int, kept: np.ndarray) -> Callable[[str], None]:
-    """What writes the part of an index file that is of the rows kept. kept: (rows,) bool; width: bytes of a signature."""
-    places = np.cumsum(kept) - 1
+def write_filtered(url: str, kind: str, kept: np.ndarray, path: str) -> None:
+    """Writes what an index file says of some rows of its shard, which are numbered anew. kept: (rows,) bool."""
     if kind == SIGNATURES:
-        columns = open_arrays(url, OWNER, np.dtype((np.void, width)))
-        return lambda path: write_arrays(path, *(column.read()[kept] for column in columns))
+        write_arrays(path, *(column.read()[kept] for column in open_arrays(url, OWNER, None)))
+        return
     keys, entries = (column.read() for column in open_arrays(url, KEY, entry_dtype(kind)))
     stays = kept[entries["row"]]
     keys, entries = keys[stays], entries[stays]
-    entries["row"] = places[entries["row"]]
-    return lambda path: write_arrays(path, keys, entries)
+    entries["row"] = (np.cumsum(kept) - 1)[entries["row"]]
+    write_arrays(path, keys, entries)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dataproc.parquet import open_parquet, write_table
 from dataproc.plan import read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES
 from dataproc.stages.winners import WinnerConfig
-from dataproc.unit import STEP as PASS1
+from dataproc.plan import PASS1
 
 HASH = np.dtype([("high", "<u8"), ("low", "<u8")])
 CONTENT = np.dtype([("key", "<u8"), ("check", "<u8"), ("node", "<u8"), *OWNER.descr])
@@ -248,8 +248,8 @@ def lost_rows(work: str, sources: Iterable[tuple[str, int]], first_unit: int, af
     units, rows = (pa.concat_tables(tables).column(name).to_numpy() for name in ("unit", "row"))
     order = np.argsort(units, kind="stable")
     units, rows = units[order], rows[order]
-    found, starts = np.unique(units, return_index=True)
-    return {int(unit): part for unit, part in zip(found, np.split(rows, starts[1:]), strict=True)}
+    starts, _ = groups_of(units)
+    return {int(units[start]): rows[start:stop] for start, stop in zip(starts, np.append(starts, len(units))[1:], strict=True)}
 
 
 def _losers_of(work: str, sources: Iterable[tuple[str, int]], first_unit: int, after_unit: int) -> Iterator[pa.Table]:

@@ -13,13 +13,13 @@ import numpy as np
 
 from dataproc.dedup.arrays import Column
 from dataproc.dedup.earlier import parts_of
-from dataproc.dedup.owners import OWNER
+from dataproc.dedup.owners import OWNER, groups_of
 from dataproc.dedup.shuffle import StepWorker, joined
 from dataproc.dedup.signatures import matrix, open_signatures, record_of
 from dataproc.plan import read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES
 from dataproc.stages.near_dedup import NearConfig
-from dataproc.unit import STEP as PASS1
+from dataproc.plan import PASS1
 
 _32 = np.uint64(32)
 _PLACE = np.uint64(0xFFFFFFFF)
@@ -93,6 +93,6 @@ class GroupWorker(StepWorker):
 def by_unit(members: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(unit, places in it) of ascending members."""
     units = members >> _32
-    starts = np.flatnonzero(np.concatenate([[True], units[1:] != units[:-1]])) if len(members) else np.zeros(0, int)
-    for start, stop in zip(starts, [*starts[1:], len(members)], strict=True):
+    starts, _ = groups_of(units)
+    for start, stop in zip(starts, np.append(starts, len(members))[1:], strict=True):
         yield int(units[start]), (members[start:stop] & _PLACE).astype(np.int64)

@@ -24,7 +24,7 @@ from dataproc.kernels.paragraphs import measured, paragraphs_of
 from dataproc.plan import read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES
 from dataproc.stages.paragraph_dedup import ParagraphDedupConfig
-from dataproc.unit import STEP as PASS1
+from dataproc.plan import PASS1
 
 # A paragraph of a unit: the place of its document among the survivors, its number in the document, and its hash.
 ITEM = np.dtype([("place", "<u4"), ("number", "<u4"), ("key", "<u8"), ("check", "<u8")])

@@ -11,7 +11,7 @@ from dataproc.kernels.minhash import shingle_hashes
 from dataproc.parquet import open_parquet
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES
-from dataproc.unit import STEP as PASS1
+from dataproc.plan import PASS1
 from store import files
 
 

@@ -5,73 +5,112 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataproc.dedup.exact import STEP as KEYS
-from dataproc.dedup.exact import KeyWorker, range_tasks, read_losers
-from dataproc.dedup.keys import BUCKETS, KeyCollector, read_keys
-from dataproc.plan import unit_file
-from dataproc.unit import STEP as PASS1
+from dataproc.dedup import exact, shuffle
+from dataproc.dedup.exact import KeyCollector, plan_groups, read_losers, run_keys
+from dataproc.dedup.shuffle import Steps
+from dataproc.execution import PlainLoop, run_units
+from dataproc.pipeline import load_pipeline
+from dataproc.plan import PASS1, unit_file, write_job
+from dataproc.stages.winners import WinnerConfig
+from store import files
 
-# Few distinct values, spread over all buckets and beyond 2^63, so that copies are common.
+# Few distinct values, spread over all ranges and beyond 2^63, so that copies are common.
 hashes = st.sampled_from([f"{(i * 0x1357_9BDF_0246_8ACE_1122_3344_5566_7788 + i) % 2**128:032x}" for i in range(12)] + ["0" * 32, "f" * 32])
-units = st.lists(st.lists(st.tuples(hashes, hashes), max_size=12), min_size=1, max_size=5)
+units = st.lists(st.lists(st.tuples(hashes, hashes, st.integers(0, 2)), max_size=12), min_size=1, max_size=5)
 
 
-def write_units(work: str, rows_of_units) -> None:
+def write_units(work: str, rows_of_units, config: WinnerConfig) -> None:
     for unit, rows in enumerate(rows_of_units):
-        keys = KeyCollector()
+        keys = KeyCollector(config, ["made"])
         if rows:
-            content, ids = zip(*rows, strict=True)
-            keys.add(pa.table({"content_hash": content, "id": ids, "row": pa.array(range(len(rows)), pa.int64())}))
+            content, ids, lengths = zip(*rows, strict=True)
+            nothing = pa.nulls(len(rows), pa.float32())
+            keys.add(
+                pa.table(
+                    {
+                        "content_hash": content,
+                        "id": ids,
+                        "row": pa.array(range(len(rows)), pa.int64()),
+                        "source": ["made"] * len(rows),
+                        "language": ["en"] * len(rows),
+                        "text": ["x" * length for length in lengths],
+                        "quality": nothing,
+                        "timestamp": nothing,
+                    }
+                )
+            )
         path = unit_file(work, PASS1, unit, "keys")
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         keys.write(path)
 
 
+def plain_steps(work: str, memory: int) -> Steps:
+    def run(worker, arguments, step, tasks):
+        return list(run_units(PlainLoop(), worker, arguments, tasks))
+
+    return Steps(work, memory, run)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """A work folder's job file, by `keep`."""
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "made.jsonl").write_text('{"text": "a"}\n')
+
+    def made(work: str, keep: str) -> None:
+        (folder / "p.yaml").write_text(
+            "dataset: c\nversion: v1\nowner: a@b.c\ninputs: [{name: made, format: jsonl, path: made.jsonl}]\n"
+            f"stages: [exact_dedup: {{keep: {keep}}}]\n"
+        )
+        write_job(work, load_pipeline(str(folder / "p.yaml")))
+
+    return made
+
+
+@pytest.mark.parametrize("keep", ["smallest_id", "longest"])
+@pytest.mark.parametrize("memory", [1 << 30, 1000], ids=["one range", "many ranges, merged"])
 @given(rows_of_units=units)
-@settings(max_examples=60, deadline=None)
-def test_losers_equal_a_plain_dictionary(tmp_path_factory, rows_of_units):
+@settings(max_examples=40, deadline=None)
+def test_losers_equal_a_plain_dictionary(tmp_path_factory, job, keep, memory, rows_of_units):
     work = str(tmp_path_factory.mktemp("work"))
-    write_units(work, rows_of_units)
-    tasks = [{"index": i, "first_bucket": i * 64, "after_bucket": (i + 1) * 64, "units": len(rows_of_units)} for i in range(4)]
-    worker = KeyWorker(work, ["content", "id"])
-    receipts = [worker.run(task) for task in tasks]
+    job(work, keep)
+    write_units(work, rows_of_units, WinnerConfig(keep=keep))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shuffle, "READS_AT_MOST", 4)
+        receipts, losers = run_keys(plain_steps(work, memory), [len(rows) for rows in rows_of_units], True)
     by_content, by_id = defaultdict(list), defaultdict(list)
     for unit, rows in enumerate(rows_of_units):
-        for row, (content, name) in enumerate(rows):
-            by_content[content].append((name, unit, row))
+        for row, (content, name, length) in enumerate(rows):
+            by_content[content].append((-length if keep == "longest" else 0, name, unit, row))
             by_id[name].append((unit, row))
     expected = {}
-    for members in by_id.values():
-        for unit, row in sorted(members)[1:]:
-            expected[(unit, row)] = "id"
+    taken = {place for members in by_id.values() for place in sorted(members)[1:]}
+    for place in taken:
+        expected[place] = ("id", None)
     for members in by_content.values():
-        for _, unit, row in sorted(members)[1:]:
-            expected[(unit, row)] = ("content", min(members)[0])
-    losers = read_losers(work, [(KEYS, len(tasks))], 0, len(rows_of_units))
-    found = {(unit, row): value if value[0] == "content" else "id" for unit, rows in losers.items() for row, value in rows.items()}
+        first, *others = sorted(members, key=lambda m: ((m[2], m[3]) in taken, m))
+        if (first[2], first[3]) not in taken:  # the text of a document whose id is taken wins over nothing
+            for _, _, unit, row in others:
+                expected[(unit, row)] = ("content", first[1])
+    found = {
+        (unit, row): (value["kind"], value["winner"] if value["kind"] == "content" else None)
+        for unit, rows in read_losers(work, losers, 0, len(rows_of_units)).items()
+        for row, value in rows.items()
+    }
     assert found == expected
     sizes = sorted(len(m) for m in by_content.values() if len(m) > 1)
     counted = sorted(int(size) for r in receipts for size, count in r["cluster_sizes"].items() for _ in range(count))
     assert counted == sizes
+    assert files.exists(unit_file(work, "keys", 0, "receipt.json")) == (sum(map(len, rows_of_units)) <= memory // exact.RECORD_BYTES)
 
 
-def test_buckets_partition_the_keys(tmp_path):
-    generator = np.random.default_rng(5)
-    rows = [(generator.bytes(16).hex(), generator.bytes(16).hex()) for _ in range(500)]
-    write_units(str(tmp_path), [rows])
-    path = unit_file(str(tmp_path), PASS1, 0, "keys")
-    parts = [read_keys(path, "content", b, b + 1) for b in range(BUCKETS)]
-    assert [k["high"] >> 56 for part in parts for k in part] == sorted(int(content[:2], 16) for content, _ in rows)
-    assert sorted(k["row"] for part in parts for k in part) == list(range(500))
-
-
-def test_ranges_follow_from_counts_alone():
-    assert len(range_tasks(10, 1000)) == 1
-    tasks = range_tasks(3, 40_000_000)
-    assert [t["first_bucket"] for t in tasks] == [t["after_bucket"] for t in [{"after_bucket": 0}, *tasks]][: len(tasks)]
-    assert tasks[-1]["after_bucket"] == BUCKETS and len(tasks) == 8
+def test_groups_follow_from_counts_alone():
+    assert plan_groups([], 10, 100) == [0]
+    assert plan_groups([5, 5, 5, 50, 1], 10, 100) == [0, 2, 3, 4, 5]
+    assert plan_groups([0, 0, 0], 10, 100) == [0, 3]
+    assert exact.RECORD_BYTES > exact.CONTENT.itemsize

@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataproc.decisions import why
-from dataproc.dedup import near
+from dataproc.dedup import clusters as clusters_module
+from dataproc.dedup import near, shuffle
 from dataproc.dedup.exact import read_losers
-from dataproc.dedup.shuffle import even_bounds, gather, read_range, write_ranges
-from dataproc.dedup.signatures import ranks
+from dataproc.dedup.shuffle import even_bounds, read_ranges, write_ranges
+from dataproc.dedup.owners import ranks
 from dataproc.execution import PlainLoop
 from dataproc.kernels import near as kernels
 from dataproc.kernels.minhash import MinHasher
@@ -27,7 +28,7 @@ from dataproc.pipeline import Run, load_pipeline, make_plan, run_pipeline, write
 from dataproc.plan import unit_file
 from dataproc.progress import Progress
 from dataproc.stages.near_dedup import NearDedupConfig
-from dataproc.unit import STEP as PASS1
+from dataproc.plan import PASS1
 from dataproc.versions import open_version, verify
 from store.errors import ConfigError, StoreError
 
@@ -100,27 +101,58 @@ def test_one_document_of_each_cluster_is_left(tmp_path, stages):
     expected = expected_clusters(rows, config)
     assert sorted(sum(text_of[name] in cluster for name in kept) for cluster in expected) == [1] * len(expected)
     sizes = Counter(len(cluster) for cluster in expected if len(cluster) > 1)
-    assert version.manifest["near_dedup"]["clusters"] == {str(size): sizes[size] for size in sorted(sizes)} and len(sizes) > 2
+    assert version.manifest["dedup"]["near_dedup"]["clusters"] == {str(size): sizes[size] for size in sorted(sizes)} and len(sizes) > 2
     assert result["counts"]["input"] == result["counts"]["kept"] + sum(result["counts"]["dropped"].values()) == len(rows)
     assert verify(version) == []
 
 
 def cut_small(monkeypatch) -> None:
-    """Groups of a few documents, ranges of a few keys, forests joined two by two."""
-    monkeypatch.setattr(near, "GROUP_BYTES", 12_000)
-    monkeypatch.setattr(near, "BANDS_PER_RANGE", 100)
-    monkeypatch.setattr(near, "MEMBERS_PER_RANGE", 5)
-    monkeypatch.setattr(near, "FORESTS_AT_ONCE", 2)
+    """Groups of a few documents, ranges of a few keys, files that are merged before they are read."""
+    monkeypatch.setattr("dataproc.pipeline.MEGABYTE", 47)  # times 1,024
+    monkeypatch.setattr(shuffle, "READS_AT_MOST", 4)
+    monkeypatch.setattr(near, "PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr(near, "TEXTS_AT_ONCE", 9)
 
 
-def test_how_the_work_is_cut_changes_nothing(tmp_path, monkeypatch):
+def noted_steps(monkeypatch) -> Counter:
+    """Tasks of each step, counted while they run."""
+    found: Counter = Counter()
+    run_steps = shuffle.Steps.run
+
+    def noted(self, worker, arguments, step, tasks):
+        found[re.sub(r"-\d+", "", step)] += len(tasks)
+        return run_steps(self, worker, arguments, step, tasks)
+
+    monkeypatch.setattr(shuffle.Steps, "run", noted)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stages", "edge_bytes", "steps"),
+    [
+        ("near_dedup: {}", 150, {"near-pairs-records-merged", "near-forests"}),
+        ("near_dedup: {}", 10_000, {"near-large", "near-small-records-merged"}),
+        ("near_dedup: {verify_by: shingles}", 150, {"near-shingles", "near-pairs-records-merged"}),
+        ("near_dedup: {all_pairs: 2, star: 2}", 150, {"near-hot"}),
+    ],
+)
+def test_how_the_work_is_cut_changes_nothing(tmp_path, monkeypatch, stages, edge_bytes, steps):
     rows = clusters(2, 80)
-    whole, version, _ = run(tmp_path, rows, unit_mb=0.01)
+    rows += [{"id": f"c{k}", "name": f"c{k}", "text": " ".join(f"c{w}" for w in range(60)) + f" end{k % 7} {k}"} for k in range(600 if "star" in stages else 60)]
+    stages = f"[exact_dedup, {stages}]"
+    whole, version, _ = run(tmp_path, rows, stages, unit_mb=0.01)
     cut_small(monkeypatch)
-    cut, parts, _ = run(tmp_path, rows, unit_mb=0.01, store="other")
+    monkeypatch.setattr(clusters_module, "EDGE_BYTES", edge_bytes)
+    monkeypatch.setattr(clusters_module, "LINK_BYTES", 5_000)
+    found = noted_steps(monkeypatch)
+    cut, parts, _ = run(tmp_path, rows, stages, unit_mb=0.01, store="other")
+    assert steps <= found.keys(), found
     assert cut["digest"] == whole["digest"] and cut["counts"] == whole["counts"]
-    assert parts.manifest["near_dedup"] == version.manifest["near_dedup"]
-    assert len(near.plan_groups([5] * 100, 448, 12_000)) > 10  # so the work was cut
+    assert parts.manifest["dedup"] == version.manifest["dedup"]
+    assert found["near-first"] > 10 and found["near-pairs"] > 10  # so the work was cut
+    assert [_decisions(version, part) for part in version.manifest["decisions"]] == [
+        _decisions(parts, part) for part in parts.manifest["decisions"]
+    ]
 
 
 def test_a_ray_pool_gives_the_same_bytes(tmp_path, ray_pool, monkeypatch):
@@ -134,7 +166,7 @@ def test_a_ray_pool_gives_the_same_bytes(tmp_path, ray_pool, monkeypatch):
 def test_a_run_that_stopped_goes_on(tmp_path, monkeypatch):
     rows = clusters(4, 40)
     whole, _, _ = run(tmp_path, rows)
-    for step in ("_bands", "_pairs", "_first", "_forests", "_ranked", "_near"):
+    for step in ("_bands", "_pairs", "_first", "_forests", "_ranked", "_losers"):
 
         def stop(self, task):
             raise KeyboardInterrupt
@@ -164,7 +196,7 @@ def test_odd_corpora(tmp_path):
         folder.mkdir()
         assert len(run(folder, rows(texts), "[near_dedup: {}]")[2]) == kept
     result, version, _ = run(tmp_path, rows(["{"]), "[rules: {use: [gopher_quality]}, near_dedup: {}]")
-    assert result["counts"]["kept"] == 0 and version.manifest["near_dedup"]["edges"] == 0  # no survivor
+    assert result["counts"]["kept"] == 0 and version.manifest["dedup"]["near_dedup"]["edges"] == 0  # no survivor
 
 
 def test_a_chain_is_one_cluster_and_a_giant_bucket_is_told(tmp_path):
@@ -175,12 +207,12 @@ def test_a_chain_is_one_cluster_and_a_giant_bucket_is_told(tmp_path):
         rows.append({"id": str(k), "name": str(k), "text": " ".join(words)})
         words[(k * 2) % 100] = f"n{k}"
     _, version, kept = run(tmp_path, rows, "[near_dedup: {}]")
-    assert len(kept) == 1 and version.manifest["near_dedup"]["clusters"] == {"60": 1}
+    assert len(kept) == 1 and version.manifest["dedup"]["near_dedup"]["clusters"] == {"60": 1}
     rows = [{"id": f"g{k}", "name": f"g{k}", "text": " ".join(words) + " end" * (k % 2)} for k in range(200)]
     draw.shuffle(rows)
     (tmp_path / "giant").mkdir()
     _, version, kept = run(tmp_path / "giant", rows, "[near_dedup: {star: 50}]")
-    found = version.manifest["near_dedup"]
+    found = version.manifest["dedup"]["near_dedup"]
     assert len(kept) == 1 and found["giant_buckets"] > 0 and found["candidate_pairs"] < 14 * 200
 
 
@@ -241,7 +273,7 @@ def test_ranks_put_the_better_first_and_what_lacks_it_last():
         ("[near_dedup: {star: 3, all_pairs: 9}]", "star 3 is less than all_pairs 9"),
         ("[near_dedup: {verify: 1.5}]", "verify"),
         ("[near_dedup: {source_priority: [mad]}]", 'source_priority: unknown input "mad": did you mean "made"'),
-        ("[near_dedup: {source_priority: [made, made]}]", "names an input twice"),
+        ("[near_dedup: {source_priority: [made, made]}]", "source_priority has a name twice"),
     ],
 )
 def test_mistakes_are_told_before_any_work(tmp_path, stages, message):
@@ -257,24 +289,24 @@ def shingles(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[k : k + 5]) for k in range(max(1, len(words) - 4))} if words else set()
 
 
-def edges_of(folder: Path, rows: list[dict]) -> set[frozenset[str]]:
+def edges_of(folder: Path, rows: list[dict], stages: str = "[near_dedup: {}]") -> set[frozenset[str]]:
     """The pairs that were found similar, by name: all of them, not only those that join clusters."""
-    pipeline = load_pipeline(write(folder, rows, "[near_dedup: {}]"))
+    pipeline = load_pipeline(write(folder, rows, stages))
     plan, work = make_plan(pipeline), str(folder / "work")
     write_job(work, pipeline)
     pairs: list[np.ndarray] = []
-    spanning = near.NearWorker._spanning
+    spanning = near.spanning
 
-    def noted(self, edges):
+    def noted(edges):
         pairs.append(edges)
-        return spanning(self, edges)
+        return spanning(edges)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(near.NearWorker, "_spanning", noted)
+        patched.setattr(near, "spanning", noted)
         steps = Run(plan, str(folder / "store"), work, PlainLoop(), Progress(True))
         steps.plan = steps._with_first_rows()
         steps._pass_1()
-        losers = steps._near([steps._keys()])
+        losers = steps._near(steps._keys())
     assert read_losers(work, [losers], 0, len(steps.plan))
     names = {}
     for unit in range(len(steps.plan)):
@@ -342,14 +374,13 @@ def test_files_of_ranges(tmp_path):
     for ranges in (1, 3, 8, 1024):
         path = str(tmp_path / f"{ranges}")
         write_ranges(path, records, "a", even_bounds(ranges))
-        parts = [read_range(path, near.PAIR, number) for number in range(ranges)]
+        parts = [read_ranges(path, near.PAIR, number, number + 1) for number in range(ranges)]
         assert (np.concatenate(parts) == records).all()
         assert all((int(value) * ranges) >> 64 == number for number, part in enumerate(parts) for value in part["a"]) or ranges == 3
-    assert len(gather([], near.PAIR, 0)) == 0
     data = Path(path).read_bytes()
     (tmp_path / "cut").write_bytes(data[:-5])
     with pytest.raises(StoreError, match="shorter"):
-        read_range(str(tmp_path / "cut"), near.PAIR, 1023)
+        read_ranges(str(tmp_path / "cut"), near.PAIR, 1023, 1024)
     (tmp_path / "other").write_bytes(b"something else")
-    with pytest.raises(StoreError, match="no file of this kind"):
-        read_range(str(tmp_path / "other"), near.PAIR, 0)
+    with pytest.raises(StoreError, match="no file of arrays"):
+        read_ranges(str(tmp_path / "other"), near.PAIR, 0, 1)
