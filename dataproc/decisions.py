@@ -15,6 +15,7 @@ from dataproc.parquet import iterate_batches
 from dataproc.versions import Version
 from store import files
 
+CHAIN_SHOWN = 100
 WORK_SCHEMA = pa.schema([("row", pa.int64()), *DECISION_SCHEMA])
 
 
@@ -39,7 +40,8 @@ def why(version: Version, query: str) -> list[dict[str, Any]]:
     """Every decision on a record, asked by document id, URL or locator.
 
     Each answer is the decision's row with `detail` parsed, plus `explanation` (one sentence) and, for a kept document, `document`:
-    its shard, row and columns without the text. Empty when no input record is known by that name.
+    its shard, row and columns without the text; for a near duplicate, `chain`: the documents from one to the next of which it is
+    nearly the same as the winner, [{document, similarity}]. Empty when no input record is known by that name.
     """
     found = []
     for number, part in enumerate(version.manifest["decisions"]):
@@ -47,9 +49,24 @@ def why(version: Version, query: str) -> list[dict[str, Any]]:
             answer = {**row, "detail": json.loads(row["detail"] or "{}")}
             if answer["verdict"] == "kept":
                 answer["document"] = _document(version, number, answer["id"])
+            if "similarity" in answer["detail"]:
+                answer["chain"] = chain(version, answer)
             answer["explanation"] = explain(answer, version)
             found.append(answer)
     return found
+
+
+def chain(version: Version, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The way of a near duplicate to its winner: of each document on it its id and its similarity to the one before."""
+    steps, detail = [], answer["detail"]
+    while detail:
+        document = detail.get("via") or detail["winner"]
+        steps.append({"document": document, "similarity": detail["similarity"]})
+        if document == detail["winner"] or len(steps) == CHAIN_SHOWN:
+            break
+        rows = (row for part in version.manifest["decisions"] for row in _matching(version, part["path"], document))
+        detail = next((found for row in rows if "similarity" in (found := json.loads(row["detail"] or "{}"))), None)
+    return steps
 
 
 def _matching(version: Version, path: str, query: str) -> Iterable[dict[str, Any]]:
@@ -79,15 +96,34 @@ def explain(answer: dict[str, Any], version: Version) -> str:
     detail = answer["detail"]
     if answer["verdict"] == "kept":
         document = answer.get("document") or {}
-        return f"kept: passed every stage; row {document.get('row')} of {document.get('shard')} ({where})"
+        cut = f"; {_cut(detail['cut'])}" if "cut" in detail else ""
+        return f"kept: passed every stage{cut}; row {document.get('row')} of {document.get('shard')} ({where})"
     rule = f"{answer['stage']}.{answer['rule']}"
     if answer["verdict"] == "quarantined":
         return f"quarantined by {rule}: {detail.get('error', 'no reason given')} ({where})"
     if "winner" in detail:
-        same = "nearly the same" if answer["stage"] == "near_dedup" else "the same"
-        return f"dropped by {rule}: {same} text as document {detail['winner']}, which was chosen ({where})"
+        holder = f"which {detail['version']} holds" if "version" in detail else "which was chosen"
+        if "similarity" not in detail:
+            return f"dropped by {rule}: the same text as document {detail['winner']}, {holder} ({where})"
+        way = ""
+        if "via" in detail:
+            between = len(answer["chain"]) - 1 if "chain" in answer else 1
+            way = f" by way of {between} other{'s' if between > 1 else ''}, the next of them {detail['via']}"
+        return (
+            f"dropped by {rule}: nearly the same text as document {detail['winner']}, {holder}{way} "
+            f"(similarity {detail['similarity']:.3g}; {where})"
+        )
     limit = ""
     if answer["value"] is not None and answer["threshold"] is not None:
         limit = f": the value is {answer['value']:.6g}, the threshold {answer['threshold']:.6g}"
-    more = ", ".join(f"{key} {value}" for key, value in detail.items() if key != "url")
+    if "cut" in detail:
+        limit += f", after {_cut(detail['cut'])}"
+    more = ", ".join(f"{key} {value}" for key, value in detail.items() if key not in ("url", "cut"))
     return f"dropped by {rule}{limit}{f' ({more})' if more else ''} ({where})"
+
+
+def _cut(cut: dict[str, Any]) -> str:
+    """What was cut of a document, as part of a sentence."""
+    holders = [f"document {one['winner']}{' of ' + one['version'] if 'version' in one else ''}" for one in cut["held_by"]]
+    several = "s" if cut["paragraphs"] > 1 else ""
+    return f"{cut['paragraphs']} paragraph{several} of {cut['words']} words, held by {', '.join(holders)}, cut"

@@ -138,7 +138,10 @@ def noted_steps(monkeypatch) -> Counter:
 )
 def test_how_the_work_is_cut_changes_nothing(tmp_path, monkeypatch, stages, edge_bytes, steps):
     rows = clusters(2, 80)
-    rows += [{"id": f"c{k}", "name": f"c{k}", "text": " ".join(f"c{w}" for w in range(60)) + f" end{k % 7} {k}"} for k in range(600 if "star" in stages else 60)]
+    rows += [
+        {"id": f"c{k}", "name": f"c{k}", "text": " ".join(f"c{w}" for w in range(60)) + f" end{k % 7} {k}"}
+        for k in range(600 if "star" in stages else 60)
+    ]
     stages = f"[exact_dedup, {stages}]"
     whole, version, _ = run(tmp_path, rows, stages, unit_mb=0.01)
     cut_small(monkeypatch)
