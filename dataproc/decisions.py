@@ -20,7 +20,8 @@ WORK_SCHEMA = pa.schema([("row", pa.int64()), *DECISION_SCHEMA])
 
 
 def kept_decisions(survivors: pa.Table, details: dict[int, dict[str, Any]] | None = None) -> pa.Table:
-    """The decisions of kept documents (rows of `unit_outputs.survivor_schema`), in `WORK_SCHEMA`. details: what is to be said of some rows."""
+    """The decisions of kept documents (rows of `unit_outputs.survivor_schema`), in `WORK_SCHEMA`. details: of some rows, by
+    place."""
     details = details or {}
     count = survivors.num_rows
     urls = survivors.column("url").to_pylist()

@@ -121,8 +121,8 @@ class Change:
             )
         if self.parent.manifest.get("dedup", {}).get("paragraph_dedup", {}).get("removed_bytes"):
             raise ConfigError(
-                f"{self.where}: paragraphs were cut from documents of {self.parent.reference}, and what was cut would come back where the rules "
-                "drop the documents that kept it: run the pipeline with these rules"
+                f"{self.where}: paragraphs were cut from documents of {self.parent.reference}, and what was cut would come back "
+                "where the rules drop the documents that kept it: run the pipeline with these rules"
             )
         if self.missing() and (editor := self._edits_text_after_rules()):
             raise ConfigError(

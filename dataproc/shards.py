@@ -27,12 +27,11 @@ from dataproc.dedup.paragraphs import read_cuts
 from dataproc.dedup.signatures import open_signatures
 from dataproc.documents import DECISION_SCHEMA
 from dataproc.parquet import RowGroupWriter, iterate_groups, open_parquet
-from dataproc.plan import MEGABYTE, read_job, unit_file
+from dataproc.plan import MEGABYTE, PASS1, read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.statistics import DropSamples, Statistics
 from dataproc.text_hash import text_key
 from dataproc.unit import RUN
-from dataproc.plan import PASS1
 from dataproc.unit_outputs import survivor_schema
 from store import files
 from store.digests import file_digest

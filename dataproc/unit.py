@@ -25,7 +25,6 @@ from dataproc.stages.base import StageContext, Verdict
 from dataproc.unit_outputs import LOSSES_HELD, UnitOutputs, survivor_schema
 from store.errors import HeadraceError
 
-
 # Large enough that per-batch costs vanish, small enough that a batch of large pages stays well under the worker's memory.
 BATCH_RECORDS = 64
 BATCH_BYTES = 4_000_000

@@ -31,7 +31,8 @@ def survivor_schema(shard: pa.Schema) -> pa.Schema:
 
 
 class UnitOutputs:
-    """Survivors, decisions, statistics and samples of one unit, and what the global steps need of it. Use as a context manager, `publish` inside it."""
+    """Survivors, decisions, statistics and samples of one unit, and what the global steps need of it. Use as a context manager, `publish`
+    inside it."""
 
     def __init__(self, work: str, step: str, index: int, schema: pa.Schema, compression: str, collectors: Collectors):
         self.work, self.step, self.index = work, step, index

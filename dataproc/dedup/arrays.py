@@ -23,7 +23,7 @@ def write_arrays(path: str, *arrays: np.ndarray | tuple[int, np.dtype, Iterable[
     entries["count"], entries["width"] = [count for count, _, _ in parts], [dtype.itemsize for _, dtype, _ in parts]
     with open(path, "wb") as stream:
         stream.write(head.tobytes() + entries.tobytes())
-        for count, dtype, pieces in parts:
+        for count, _, pieces in parts:
             written = 0
             for piece in pieces:
                 # Through a view of bytes: a copy of them all would double the memory.
@@ -88,7 +88,8 @@ class Column:
 
 
 def open_arrays(url: str, *dtypes: np.dtype | None) -> list[Column]:
-    """The arrays of a file; records of a type that is not given are plain bytes. Raises StoreError for one that is damaged or holds other arrays."""
+    """The arrays of a file; records of a type that is not given are plain bytes. Raises StoreError for a file that is damaged or holds other
+    arrays."""
     with files.open_read(url) as stream:
         head = stream.read(_HEAD.itemsize)
         if len(head) != _HEAD.itemsize or not head.startswith(_MAGIC):

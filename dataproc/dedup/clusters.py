@@ -166,8 +166,8 @@ class ClusterWorker(GroupWorker):
         }
 
     def _ways(self, task: Task, members: np.ndarray, firsts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(members,) the place of the next member on the way to the winner, and how similar they are. The forest is that of the most similar
-        pairs, the same whatever was left out before."""
+        """(members,) the place of the next member on the way to the winner, and how similar they are. The forest is that of the most
+        similar pairs, the same whatever was left out before."""
         ways = self._gather(task["ways"], WAY, task["index"])
         edges = np.empty(len(ways), EDGE)
         for name in EDGE.names:
@@ -215,8 +215,8 @@ def unit_bounds(units: int) -> np.ndarray:
 
 
 def spanning(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The edges of the forest that joins what all of them join, the most similar pairs first; and the labels (LABEL) of its nodes: the lowest
-    node of its tree."""
+    """The edges of the forest that joins what all of them join, the most similar pairs first; and the labels (LABEL) of its nodes, the
+    lowest node of its tree."""
     edges = edges[np.lexsort((edges["b"], edges["a"], -edges["score"]))]
     nodes, places = np.unique(np.concatenate([edges["a"], edges["b"]]), return_inverse=True)
     a, b = places[: len(edges)].astype(np.int64), places[len(edges) :].astype(np.int64)

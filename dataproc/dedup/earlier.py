@@ -87,8 +87,8 @@ def resolve(store: str, needs: dict[str, list[tuple[str, dict[str, Any]]]]) -> d
             for name, value in settings.items():
                 if stages.get(stage, {}).get(name, value) != value:
                     raise ConfigError(
-                        f"stage {stage}: {version.reference} was made with {name} {stages[stage][name]}, this pipeline says {value}: what they "
-                        "give cannot be compared; use the same setting"
+                        f"stage {stage}: {version.reference} was made with {name} {stages[stage][name]}, this pipeline says "
+                        f"{value}: what they give cannot be compared; use the same setting"
                     )
         found[reference] = Earlier(version.reference, version.manifest["digest"], version.url, len(version.manifest["shards"]))
     return found

@@ -20,10 +20,9 @@ from dataproc.dedup.earlier import KEYS, found_in, parts_of
 from dataproc.dedup.owners import OWNER, Overlaps, add_counts, groups_of, losers_table, owners
 from dataproc.dedup.shuffle import Receipt, Source, Steps, StepWorker, Task, even_bounds, joined, power_of_two
 from dataproc.parquet import open_parquet, write_table
-from dataproc.plan import read_job, unit_file
+from dataproc.plan import PASS1, read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES
 from dataproc.stages.winners import WinnerConfig
-from dataproc.plan import PASS1
 
 HASH = np.dtype([("high", "<u8"), ("low", "<u8")])
 CONTENT = np.dtype([("key", "<u8"), ("check", "<u8"), ("node", "<u8"), *OWNER.descr])
@@ -163,7 +162,8 @@ class KeyWorker(StepWorker):
         }
 
     def _copies(self, contents: np.ndarray) -> tuple[pa.Table, Counter, Overlaps]:
-        """Losers by content and how many clusters there are of each size above one, documents of earlier versions included; and who lost to whom."""
+        """Losers by content, how many clusters there are of each size above one, documents of earlier versions included, and who lost to
+        whom."""
         contents = contents[np.lexsort([contents[name] for name in ("row", "node", "low", "high", "second", "first", "check", "key")])]
         firsts, first_of = groups_of(contents["key"], contents["check"])
         winners, earlier = contents[firsts], np.full(len(firsts), -1)

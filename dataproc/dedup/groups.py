@@ -16,10 +16,9 @@ from dataproc.dedup.earlier import parts_of
 from dataproc.dedup.owners import OWNER, groups_of
 from dataproc.dedup.shuffle import StepWorker, joined
 from dataproc.dedup.signatures import matrix, open_signatures, record_of
-from dataproc.plan import read_job, unit_file
+from dataproc.plan import PASS1, read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES
 from dataproc.stages.near_dedup import NearConfig
-from dataproc.plan import PASS1
 
 _32 = np.uint64(32)
 _PLACE = np.uint64(0xFFFFFFFF)
@@ -41,8 +40,8 @@ SUBJECTS = {
 
 
 class GroupWorker(StepWorker):
-    """subject: of SUBJECTS. groups: where groups of units begin, and how many units there are. losers, cuts: (step, tasks) that have written
-    which documents and which paragraphs are out already."""
+    """subject: of SUBJECTS. groups: where groups of units begin, and how many units there are. losers, cuts: (step, tasks) that have
+    written which documents and which paragraphs are out already."""
 
     def __init__(self, work: str, subject: str, groups: list[int], losers: list[tuple[str, int]], cuts: list[tuple[str, int]]):
         super().__init__(work)

@@ -21,10 +21,9 @@ from dataproc.dedup.owners import OWNER, Overlaps, add_counts, groups_of, owners
 from dataproc.dedup.shuffle import Receipt, Source, Steps, StepWorker, Task, even_bounds, joined, power_of_two, read_ranges
 from dataproc.dedup.signatures import SignatureWriter
 from dataproc.kernels.paragraphs import measured, paragraphs_of
-from dataproc.plan import read_job, unit_file
+from dataproc.plan import PASS1, read_job, unit_file
 from dataproc.receipts import FILE_SUFFIXES
 from dataproc.stages.paragraph_dedup import ParagraphDedupConfig
-from dataproc.plan import PASS1
 
 # A paragraph of a unit: the place of its document among the survivors, its number in the document, and its hash.
 ITEM = np.dtype([("place", "<u4"), ("number", "<u4"), ("key", "<u8"), ("check", "<u8")])
@@ -75,7 +74,8 @@ def read_items(work: str, unit: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class ParagraphWorker(StepWorker):
-    """Runs the tasks. groups: where groups of units begin, and the end. losers: (step, tasks) that have written whose documents have lost."""
+    """Runs the tasks. groups: where groups of units begin, and the end. losers: (step, tasks) that have written which documents have
+    lost."""
 
     def __init__(self, work: str, groups: list[int], losers: list[tuple[str, int]]):
         super().__init__(work)
@@ -138,8 +138,8 @@ class ParagraphWorker(StepWorker):
 
 
 def run_paragraphs(steps: Steps, counts: list[int], losers: list[tuple[str, int]]) -> tuple[dict[str, Any], tuple[str, int]]:
-    """All steps over exact copies. counts: paragraphs of each unit. Returns (what the manifest says of them, (step, tasks) that have written
-    cuts)."""
+    """All steps over exact copies. counts: paragraphs of each unit. Returns (what the manifest says of them, (step, tasks) that have
+    written cuts)."""
     ranges = power_of_two(sum(counts) / steps.room(COPY_BYTES))
     sources = None
     arguments = {"groups": [0, len(counts)], "losers": losers}

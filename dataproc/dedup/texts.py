@@ -9,9 +9,8 @@ import numpy as np
 from dataproc.dedup.earlier import Part
 from dataproc.kernels.minhash import shingle_hashes
 from dataproc.parquet import open_parquet
-from dataproc.plan import unit_file
+from dataproc.plan import PASS1, unit_file
 from dataproc.receipts import FILE_SUFFIXES
-from dataproc.plan import PASS1
 from store import files
 
 

@@ -166,8 +166,8 @@ def measured(found: Paragraphs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def without(found: Paragraphs, row: int, numbers: set[int]) -> str:
-    """A text without some of its paragraphs, each given by its place. What stood before a paragraph goes with it, but what stands before the
-    first of the text and after the last one stays."""
+    """A text without some of its paragraphs, each given by its place. What stood before a paragraph goes with it, but what stands before
+    the first of the text and after the last one stays."""
     first, after = np.searchsorted(found.rows, (row, row + 1))
     data = found.data
     begin, end = int(found.offsets[row]), int(found.offsets[row + 1])

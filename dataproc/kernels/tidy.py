@@ -180,8 +180,8 @@ def tidy(data, offsets, tidy_stage, tidy_classes, space_stage, space_classes, ou
 
 @kernel
 def collapse(data, starts, ends, stage, classes, space_stage, space_classes, out, out_offsets, certain):
-    """Writes each text data[starts[k]:ends[k]] with every run of white space as one space and none at its ends. certain: (rows,) uint8, whether it is plain that
-    the text is composed (NFC). Returns the row of the first one that is not valid UTF-8, or -1."""
+    """Writes each text data[starts[k]:ends[k]] with every run of white space as one space and none at its ends. certain: (rows,) uint8,
+    whether it is plain that the text is composed (NFC). Returns the row of the first one that is not valid UTF-8, or -1."""
     o = np.int64(0)
     out_offsets[0] = 0
     for row in range(len(starts)):

@@ -16,8 +16,8 @@ from dataproc.stages.winners import WinnerConfig
 
 
 class ParagraphDedupConfig(WinnerConfig):
-    """Which paragraphs are copies, how many of them stay, and when a document that was cut is dropped. The copies that stay are those of the
-    best documents."""
+    """Which paragraphs are copies, how many of them stay, and when a document that was cut is dropped. The copies that stay are those of
+    the best documents."""
 
     # A paragraph is a run of lines without a blank one between them; in a text that has only one such run, and with `line`, each line is.
     unit: Literal["paragraph", "line"] = "paragraph"

@@ -19,16 +19,15 @@ from dataproc.decisions import why
 from dataproc.dedup import clusters as clusters_module
 from dataproc.dedup import near, shuffle
 from dataproc.dedup.exact import read_losers
-from dataproc.dedup.shuffle import even_bounds, read_ranges, write_ranges
 from dataproc.dedup.owners import ranks
+from dataproc.dedup.shuffle import even_bounds, read_ranges, write_ranges
 from dataproc.execution import PlainLoop
 from dataproc.kernels import near as kernels
 from dataproc.kernels.minhash import MinHasher
 from dataproc.pipeline import Run, load_pipeline, make_plan, run_pipeline, write_job
-from dataproc.plan import unit_file
+from dataproc.plan import PASS1, unit_file
 from dataproc.progress import Progress
 from dataproc.stages.near_dedup import NearDedupConfig
-from dataproc.plan import PASS1
 from dataproc.versions import open_version, verify
 from store.errors import ConfigError, StoreError
 
