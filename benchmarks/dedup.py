@@ -69,7 +69,7 @@ def main() -> None:
         start, cpu = time.perf_counter(), time.process_time()
         result = run_pipeline(str(folder / "bench.yaml"), str(folder / "store"), PlainLoop)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        found = open_version(str(folder / "store"), "bench@v1").manifest["near_dedup"]
+        found = open_version(str(folder / "store"), "bench@v1").manifest["dedup"]["near_dedup"]
         print(f"kept {result['counts']['kept']}, planted {left}; {found['candidate_pairs']} pairs compared, {found['edges']} joined")
         rate = size / 1e6 / cpu
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -88,8 +88,8 @@ class Column:
 
 
 def open_arrays(url: str, *dtypes: np.dtype | None) -> list[Column]:
-    """The arrays of a file; records of a type that is not given are plain bytes. Raises StoreError for a file that is damaged or holds other
-    arrays."""
+    """The arrays of a file; records of a type that is not given are plain bytes. Raises StoreError for a file that is damaged or holds
+    other arrays."""
     with files.open_read(url) as stream:
         head = stream.read(_HEAD.itemsize)
         if len(head) != _HEAD.itemsize or not head.startswith(_MAGIC):
