@@ -18,12 +18,14 @@ import numpy as np
 from dataproc.batches import READ, StageChain
 from dataproc.committing import commit_documents, merged_sides, part_entry
 from dataproc.config import Pipeline, artefact_digests, load_pipeline
+from dataproc.dedup.earlier import parts_of
 from dataproc.dedup.exact import run_keys
 from dataproc.dedup.exact import summary as exact_summary
 from dataproc.dedup.indexing import index_entries
 from dataproc.dedup.near import run_near
 from dataproc.dedup.paragraphs import run_paragraphs
 from dataproc.dedup.shuffle import Steps
+from dataproc.dedup.texts import add_excerpts, text_file
 from dataproc.execution import Executor, PlainLoop, run_units
 from dataproc.index import IndexWorker, index_tasks, row_counts
 from dataproc.inputs import InputDigests
@@ -194,7 +196,11 @@ class Run:
     def _near(self, losers: list[tuple[str, int]]) -> tuple[str, int]:
         """The global steps over signatures, of documents that have not lost already. Returns (step, tasks) that have written losers."""
         steps = self._steps("near duplicates", self.totals.survivors <= SIGNATURES_COMPARED_HERE)
-        self.dedup["near_dedup"], found = run_near(steps, "documents", self.unit_survivors, self.pipeline.near_dedup.config, losers)
+        config = self.pipeline.near_dedup.config
+        result, found = run_near(steps, "documents", self.unit_survivors, config, losers)
+        parts = parts_of([self.pipeline.earlier[reference] for reference in config.against])
+        result["largest"] = add_excerpts(result["largest"], lambda unit: text_file(self.work, len(self.plan), parts, unit))
+        self.dedup["near_dedup"] = result
         return found
 
     def _paragraphs(self, losers: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -207,6 +213,7 @@ class Run:
         if config.near:
             steps = self._steps("near paragraphs", sum(counts) <= SIGNATURES_COMPARED_HERE)
             near, found = run_near(steps, "paragraphs", counts, config.near, losers, config.max_copies, cuts)
+            del near["largest"]  # of paragraphs by number, whose texts are not at hand here
             self.dedup["paragraph_dedup"]["near"] = near
             cuts.append(found)
         return cuts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from dataproc.kernels.minhash import shingle_hashes
 from dataproc.parquet import open_parquet
 from dataproc.plan import PASS1, unit_file
 from dataproc.receipts import FILE_SUFFIXES
+from dataproc.statistics import CONTROLS
 from store import files
+
+EXCERPT_CHARACTERS = 200
 
 
 def text_file(work: str, units: int, parts: list[Part], unit: int) -> str:
@@ -34,6 +38,21 @@ def texts_at(url: str, places: np.ndarray) -> Iterator[str]:
                 for place in places[begin:end]:
                     yield column[int(place) - first].as_py() or ""
             first = after
+
+
+def add_excerpts(clusters: list[dict[str, Any]], url_of: Callable[[int], str]) -> list[dict[str, Any]]:
+    """The largest clusters (clusters.py) with the beginning of each shown member's text in place of its number. url_of: from a unit to its
+    file of texts."""
+    shown = []
+    for cluster in clusters:
+        members = []
+        for member in cluster["members"]:
+            unit, place = member["node"] >> 32, member["node"] & 0xFFFFFFFF
+            (text,) = texts_at(url_of(unit), np.array([place]))
+            excerpt = text[:EXCERPT_CHARACTERS].translate(CONTROLS)
+            members.append({"id": member["id"], "similarity": round(member["similarity"], 6), "excerpt": excerpt})
+        shown.append({"size": cluster["size"], "members": members})
+    return shown
 
 
 def shingle_sets(

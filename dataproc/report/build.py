@@ -42,7 +42,7 @@ def build_report(
         "version": {key: manifest[key] for key in ABOUT if key in manifest} | {"reference": Artefact("", manifest).reference},
         "counts": _counts(manifest["counts"]),
         "totals": _totals(manifest, statistics),
-        "stats": _stats(statistics, taken),
+        "stats": _stats(manifest, statistics, taken),
         "sources": _sources(statistics),
         "histograms": _histograms(statistics, thresholds),
         "quarantine": _quarantine(statistics),
@@ -129,7 +129,7 @@ def _thresholds(stages: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]
     return found
 
 
-def _stats(statistics: Statistics, taken: list[dict[str, Any]]) -> dict[str, Any]:
+def _stats(manifest: dict[str, Any], statistics: Statistics, taken: list[dict[str, Any]]) -> dict[str, Any]:
     names = sorted(statistics.signals_all.keys() | statistics.signals_kept.keys())
     return {
         **{name: statistics.kept[name] for name in ("documents", "bytes", "characters", "words")},
@@ -137,6 +137,7 @@ def _stats(statistics: Statistics, taken: list[dict[str, Any]]) -> dict[str, Any
         "signals": {name: {key: summary(held[name]) for key, held in _sketches(statistics).items() if name in held} for name in names},
         "stages": taken,
         "duplicate_clusters": _clusters(statistics.cluster_sizes),
+        "dedup": _dedup(manifest.get("dedup", {})),
     }
 
 
@@ -159,6 +160,31 @@ def _clusters(sizes: Counter[int]) -> list[dict[str, int]]:
             row[0] += clusters
             row[1] += clusters * size
     return [{"from": 1 << k, "to": (2 << k) - 1, "clusters": c, "documents": d} for k, (c, d) in sorted(found.items())]
+
+
+def _dedup(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What each kind of deduplication found, by stage: removed_bytes, clusters, buckets, overlaps (the largest counts of [loser, winner,
+    documents]), the largest clusters; what a stage has not is left out."""
+    shown = {}
+    for stage, facts in found.items():
+        entry = {
+            name: facts[name] for name in ("removed_bytes", "candidate_pairs", "giant_buckets", "largest_bucket", "cuts") if name in facts
+        }
+        for name in ("clusters", "copies"):
+            if name in facts:
+                entry["clusters"] = _clusters(Counter({int(size): count for size, count in facts[name].items()}))
+        if "buckets" in facts:
+            entry["buckets"] = [{"from": int(size), "to": 2 * int(size) - 1, "buckets": n} for size, n in facts["buckets"].items()]
+        overlaps = facts.get("overlaps", facts)
+        entry["overlaps"] = {kind: _largest_overlaps(overlaps[kind]) for kind in ("sources", "languages")}
+        entry["largest"] = facts.get("largest", [])
+        shown[stage] = entry
+    return shown
+
+
+def _largest_overlaps(counts: dict[str, int]) -> list[list[Any]]:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:NAMES_SHOWN]
+    return [[*pair.split("\t"), count] for pair, count in ordered]
 
 
 def _sources(statistics: Statistics) -> list[dict[str, Any]]:

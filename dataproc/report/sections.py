@@ -206,15 +206,79 @@ def _document(document: dict[str, Any]) -> Markup:
 
 
 def duplicates(report: Report) -> Markup | None:
-    """Clusters of equal documents by size."""
-    found = report["stats"]["duplicate_clusters"]
+    """What each kind of deduplication took, clusters by size, buckets, who lost to whom, and the largest clusters."""
+    found, stages = report["stats"]["duplicate_clusters"], report["stats"].get("dedup", {})
+    near, cut = stages.get("near_dedup", {}), stages.get("paragraph_dedup", {})
+    parts = [
+        _removed(stages),
+        _cluster_table("Clusters of documents with the same text", found, "Documents in them"),
+        _cluster_table("Clusters of documents with nearly the same text", near.get("clusters", []), "Documents in them"),
+        _cluster_table("Paragraphs that several documents hold, by copies", cut.get("clusters", []), "Copies in all"),
+        _buckets(near),
+        *(_overlaps(stage, kind, facts["overlaps"][kind]) for stage, facts in stages.items() for kind in ("sources", "languages")),
+        _largest(near.get("largest", [])),
+    ]
+    shown = [part for part in parts if part is not None]
+    return section("duplicates", "Duplicates", shown) if found or any(facts["removed_bytes"] for facts in stages.values()) else None
+
+
+def _removed(stages: dict[str, Any]) -> Markup | None:
+    if not stages:
+        return None
+    columns = [Column("Stage"), Column("Text taken", True)]
+    rows = [[stage, Cell(size(facts["removed_bytes"]), facts["removed_bytes"])] for stage, facts in stages.items()]
+    return table("Text that deduplication took", columns, rows)
+
+
+def _buckets(near: dict[str, Any]) -> Markup | None:
+    """How uneven the buckets were, and how many were too large for all pairs."""
+    if not near.get("buckets"):
+        return None
+    rows = [[f"{whole(r['from'])} to {whole(r['to'])}", r["buckets"]] for r in near["buckets"]]
+    shown = table("Buckets: documents that share a band of their signatures", [Column("Documents"), Column("Buckets", True)], rows)
+    note = (
+        f"{_plural(near['candidate_pairs'], 'pair')} compared; the largest bucket holds {_plural(near['largest_bucket'], 'document')}; "
+        f"{_plural(near['giant_buckets'], 'giant bucket')}, in which each document was compared to the first alone."
+    )
+    return h("div", shown, h("p", note, class_="note"))
+
+
+def _overlaps(stage: str, kind: str, rows: list[list[Any]]) -> Markup | None:
+    if not rows or (kind == "languages" and len(rows) == 1):
+        return None
+    noun = "Paragraphs cut" if stage == "paragraph_dedup" else "Documents dropped"
+    columns = [Column(f"{kind.capitalize()[:-1]} that lost"), Column("that kept it"), Column(noun, True)]
+    missing = MISSING["language" if kind == "languages" else "source"]
+    shown = [[name(loser, missing), name(winner, missing), count] for loser, winner, count in rows]
+    return table(f"{stage}: who lost to whom, by {kind[:-1]}", columns, shown)
+
+
+def _largest(clusters: list[dict[str, Any]]) -> Markup | None:
+    if not clusters:
+        return None
+    shown = []
+    for cluster in clusters:
+        documents = []
+        for place, member in enumerate(cluster["members"]):
+            fact = "kept" if place == 0 else f"similarity {member['similarity']:.3g} to the next on its way to the winner"
+            facts = h("div", h("span", member["id"], class_="mono"), " · ", fact, class_="note")
+            documents.append(h("div", facts, h("blockquote", member["excerpt"], dir="auto"), class_="doc"))
+        words = f"{_plural(cluster['size'], 'document')}, {len(documents)} shown"
+        shown.append(
+            h("details", h("summary", h("span", cluster["members"][0]["id"], class_="mono"), h("span", words, class_="note")), documents)
+        )
+    return h("div", h("h3", "Largest clusters of near duplicates"), shown)
+
+
+def _cluster_table(title: str, found: list[dict[str, int]], members: str) -> Markup | None:
+    """Clusters by size."""
     if not found:
         return None
     most = max(row["documents"] for row in found)
     columns = [
         Column("Size of cluster"),
         Column("Clusters", True),
-        Column("Documents in them", True),
+        Column(members, True),
         Column("Surplus", True),
         Column("Kept and surplus"),
     ]
@@ -224,7 +288,7 @@ def duplicates(report: Report) -> Markup | None:
         surplus = r["documents"] - r["clusters"]
         drawn = bar([("kept", r["clusters"]), ("dropped", surplus)], most)
         rows.append([sizes, r["clusters"], r["documents"], surplus, Cell(drawn)])
-    return section("duplicates", "Duplicates", table("Clusters of documents with the same text", columns, rows))
+    return table(title, columns, rows)
 
 
 def timings(report: Report) -> Markup | None:
