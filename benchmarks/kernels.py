@@ -11,7 +11,6 @@ import argparse
 import gzip
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.peer_environments import environment
 from dataproc.documents import SIGNAL_PREFIX
 from dataproc.kernels import edit, tidy
 from dataproc.kernels.columns import text_buffers
@@ -43,12 +43,7 @@ SAME_RULES = {
     "fineweb": ("fineweb",),
     "gopher_quality and gopher_repetition": ("gopher_quality", "gopher_repetition"),
 }
-PEERS = {
-    "datatrove": ["datatrove[io,processing]==0.10.1", "spacy"],
-    "dolma": ["dolma==1.2.1"],
-    "nemo": ["torch==2.13.0", "nemo-curator[text_cpu]==1.4.0"],
-    "sketches": ["datasketch>=2,<3", "xxhash", "rensa"],
-}
+RULES_OF = ("datatrove", "dolma", "nemo", "sketches")  # peers whose rules or signatures are run
 PRESETS = ("gopher_quality", "gopher_repetition", "c4", "fineweb")
 REPEATED = 5  # times that ours are run; the best counts
 
@@ -134,22 +129,11 @@ def kept_by_rule(column: pa.Array) -> None:
         print(f"  {preset}: {len(column) - len(verdicts)} of {len(column)} kept ({', '.join(parts)})")
 
 
-def environment(folder: Path, peer: str) -> Path:
-    """The Python of a peer's environment, made when it is not there."""
-    python = folder / peer / "bin" / "python"
-    if not (folder / peer / ".installed").exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder / peer)], check=True)
-        for requirement in ["--upgrade pip", *PEERS[peer]]:  # an old pip tries dolma's versions for more than ten minutes
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requirement.split()], check=True)
-        (folder / peer / ".installed").touch()
-    return python
-
-
 def peers(folder: Path, texts: list[str], megabytes: float, found: dict[str, float]) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as documents:
         json.dump(texts, documents)
         documents.flush()
-        for peer in PEERS:
+        for peer in RULES_OF:
             try:
                 python = environment(folder, peer)
             except subprocess.CalledProcessError as error:
