@@ -1,8 +1,8 @@
 """One peer's near deduplication of a JSONL file, 14 bands of 8 rows over word 5-grams; run by the Python of an environment of its own.
 
 usage: python peer_dedup.py PEER CORPUS.jsonl FOLDER
-Prints one JSON object: seconds of processor time from reading to writing (processes that it started included), documents kept, and peak
-memory of its largest process in MiB. Imports nothing of this project.
+Prints one JSON object: seconds of processor time from reading to writing (processes that it started included), and documents kept. Imports
+nothing of this project.
 """
 
 import glob
@@ -75,5 +75,4 @@ if __name__ == "__main__":
     count = run(path, scratch)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     processor = sum(one.ru_utime + one.ru_stime for one in used)
-    peak = max(one.ru_maxrss for one in used) / 1024
-    print(json.dumps({"seconds": processor, "wall": time.perf_counter() - start, "kept": count, "peak": peak}))
+    print(json.dumps({"seconds": processor, "wall": time.perf_counter() - start, "kept": count}))
