@@ -6,6 +6,8 @@ import gzip
 import json
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -14,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasketch.lsh import _optimal_param
 
 from dataproc.decisions import why
 from dataproc.dedup import clusters as clusters_module
 from dataproc.dedup import near, shuffle
 from dataproc.dedup.exact import read_losers
+from dataproc.dedup.lsh import best_bands, chance
 from dataproc.dedup.owners import ranks
 from dataproc.dedup.shuffle import even_bounds, read_ranges, write_ranges
 from dataproc.execution import PlainLoop
@@ -30,16 +34,19 @@ from dataproc.progress import Progress
 from dataproc.stages.near_dedup import NearDedupConfig
 from dataproc.versions import open_version, verify
 from store.errors import ConfigError, StoreError
+from tests.conftest import PROJECT
 
 INPUT = "[{name: made, format: jsonl, path: made.jsonl, id_field: id}]"
 
 
 def write(folder: Path, rows: list[dict], stages: str = "[exact_dedup, near_dedup: {}]", unit_mb: float = 0.02) -> str:
     (folder / "made.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return write_pipeline(folder, stages, f"{{unit_mb: {unit_mb}}}")
+
+
+def write_pipeline(folder: Path, stages: str, limits: str) -> str:
     path = folder / "p.yaml"
-    path.write_text(
-        f"dataset: corpus\nversion: v1\nowner: data@example.org\ninputs: {INPUT}\nstages: {stages}\nlimits: {{unit_mb: {unit_mb}}}\n"
-    )
+    path.write_text(f"dataset: corpus\nversion: v1\nowner: data@example.org\ninputs: {INPUT}\nstages: {stages}\nlimits: {limits}\n")
     return str(path)
 
 
@@ -274,6 +281,9 @@ def test_ranks_put_the_better_first_and_what_lacks_it_last():
         ("[near_dedup: {band: 3}]", 'unknown key "band"'),
         ("[near_dedup: {star: 3, all_pairs: 9}]", "star 3 is less than all_pairs 9"),
         ("[near_dedup: {verify: 1.5}]", "verify"),
+        ("[near_dedup: {threshold: 0.8, bands: 5}]", "threshold 0.8 gives .* bands of .* rows: leave bands and rows out"),
+        ("[near_dedup: {threshold: 1.5}]", "threshold"),
+        ("[near_dedup: {bands: 20, rows: 8, permutations: 128}]", "20 bands of 8 rows need 160 permutations, not 128"),
         ("[near_dedup: {source_priority: [mad]}]", 'source_priority: unknown input "mad": did you mean "made"'),
         ("[near_dedup: {source_priority: [made, made]}]", "source_priority has a name twice"),
     ],
@@ -368,6 +378,14 @@ def test_pairs_of_buckets():
         assert sizes.sum() == sum(count > 1 for count in Counter(keys.tolist()).values())
 
 
+@pytest.mark.parametrize("permutations", [16, 128])
+def test_a_threshold_gives_the_bands_of_datasketch(tmp_path, permutations):
+    for threshold in (0.3, 0.5, 0.7, 0.8, 0.9, 0.95):
+        assert best_bands(threshold, permutations) == _optimal_param(threshold, permutations, 0.5, 0.5)
+    config = load_pipeline(write(tmp_path, [], f"[near_dedup: {{threshold: 0.8, permutations: {permutations}}}]")).near_dedup.config
+    assert (config.bands, config.rows) == best_bands(0.8, permutations) and config.permutations == permutations
+
+
 def test_files_of_ranges(tmp_path):
     draw = np.random.default_rng(7)
     records = np.zeros(1000, near.PAIR)
@@ -386,3 +404,64 @@ def test_files_of_ranges(tmp_path):
     (tmp_path / "other").write_bytes(b"something else")
     with pytest.raises(StoreError, match="no file of arrays"):
         read_ranges(str(tmp_path / "other"), near.PAIR, 0, 1)
+
+
+def test_pairs_are_found_as_often_as_the_theory_says(shared_data, tmp_path):
+    """Over the whole range of similarity, within four standard deviations and a pair."""
+    with gzip.open(shared_data / "neardup" / "version_docs.jsonl.gz", "rt", encoding="utf-8") as stream:
+        rows = [{"id": row["id"], "name": row["id"], "text": row["text"]} for row in map(json.loads, stream)]
+    sets = {row["name"]: shingles(row["text"]) for row in rows}
+    with open(shared_data / "neardup" / "version_pairs.jsonl", encoding="utf-8") as stream:
+        pairs = [(row["a"], row["b"]) for row in map(json.loads, stream)]
+    found = edges_of(tmp_path, rows, "[near_dedup: {verify: 0, all_pairs: 1000, star: 1000}]")
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for a, b in pairs:
+        similarity = len(sets[a] & sets[b]) / max(1, len(sets[a] | sets[b]))
+        bins.setdefault(int(similarity * 10), []).append((float(chance(similarity, 14, 8)), frozenset((a, b)) in found))
+    assert len(bins) > 5
+    for held in bins.values():
+        expected, spread = sum(p for p, _ in held), sum(p * (1 - p) for p, _ in held) ** 0.5
+        assert abs(sum(hit for _, hit in held) - expected) <= 4 * spread + 1
+
+
+def test_planted_clusters_above_are_found_and_those_below_are_not(tmp_path):
+    draw = random.Random(8)
+    rows, planted = [], 0
+    for number in range(40):
+        words = [f"w{draw.randrange(20000)}" for _ in range(400)]
+        rows.append({"id": f"{number}", "name": f"{number}", "text": " ".join(words)})
+        half = words[:220] + [f"w{draw.randrange(20000)}" for _ in range(180)]  # 216 of 576 n-grams: 0.375
+        rows.append({"id": f"{number}h", "name": f"{number}h", "text": " ".join(half)})
+        words[draw.randrange(5, 395)] = "changed"  # 391 of 401: 0.975
+        rows.append({"id": f"{number}c", "name": f"{number}c", "text": " ".join(words)})
+        planted += 1
+    _, version, kept = run(tmp_path, rows)
+    assert version.manifest["dedup"]["near_dedup"]["clusters"] == {"2": planted} and len(kept) == 2 * planted
+
+
+GIANT = """
+import json, resource, sys
+from dataproc.execution import PlainLoop
+from dataproc.pipeline import run_pipeline
+result = run_pipeline(sys.argv[1], sys.argv[2], PlainLoop, quiet=True)
+print(json.dumps({"counts": result["counts"], "url": result["url"], "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_bucket_and_a_cluster_of_a_million(tmp_path):
+    """A million documents with the same words, in bounded memory."""
+    count = 1_000_000
+    with open(tmp_path / "made.jsonl", "w") as out:
+        for k in range(count):
+            out.write(json.dumps({"id": k, "text": "the mill and its wheel turn to grind the corn" + "." * (k % 3)}) + "\n")
+    path = write_pipeline(tmp_path, "[near_dedup: {}]", limits="{dedup_memory_mb: 256}")
+    done = subprocess.run([sys.executable, "-c", GIANT, path, str(tmp_path / "store")], capture_output=True, text=True, cwd=PROJECT)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["counts"]["kept"] == 1 and found["counts"]["dropped"] == {"near_dedup.near_duplicate": count - 1}
+    manifest = json.loads((Path(found["url"]) / "manifest.json").read_text())
+    assert manifest["dedup"]["near_dedup"]["clusters"] == {str(count): 1}
+    assert manifest["dedup"]["near_dedup"]["largest_bucket"] == count and manifest["dedup"]["near_dedup"]["giant_buckets"] == 15
+    assert found["peak"] < 2500
