@@ -21,7 +21,7 @@ from dataproc.config import StageSpec
 from dataproc.decisions import WORK_SCHEMA, kept_decisions
 from dataproc.dedup.cutting import Cutter, Cutting, UnitCuts
 from dataproc.dedup.earlier import Earlier
-from dataproc.dedup.exact import read_losers
+from dataproc.dedup.exact import Losers
 from dataproc.dedup.indexing import IndexWriter
 from dataproc.dedup.paragraphs import read_cuts
 from dataproc.dedup.signatures import open_signatures
@@ -119,7 +119,7 @@ class _ShardRun:
 
     def receipt(self) -> dict[str, Any]:
         units = [segment.unit for segment in self.segments]
-        losers = read_losers(self.work, self.losers, min(units), max(units) + 1) if units else {}
+        losers = Losers(self.work, self.losers, min(units), max(units) + 1) if units else None
         cuts = read_cuts(self.work, self.cut_sources, min(units), max(units) + 1) if units else None
         compression = self.worker.pipeline.output.compression
         names = ["kept", "decisions", "side", *(f"index_{kind}" for kind in self.index_writer.kinds)]
@@ -128,7 +128,7 @@ class _ShardRun:
             shard = RowGroupWriter(paths["kept"], self.worker.schema, compression)
             decisions = RowGroupWriter(paths["decisions"], DECISION_SCHEMA, compression, text_column="detail")
             for segment in self.segments:
-                self._segment(segment, losers.get(segment.unit, {}), self._cuts_of(segment.unit, cuts), shard, decisions)
+                self._segment(segment, losers.of(segment.unit), self._cuts_of(segment.unit, cuts), shard, decisions)
             shard.close()
             decisions.close()
             for kind in self.index_writer.kinds:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from dataproc.dedup.arrays import open_arrays, write_arrays
 from dataproc.dedup.earlier import KEYS, found_in, parts_of
-from dataproc.dedup.owners import OWNER, Overlaps, add_counts, groups_of, losers_table, owners
+from dataproc.dedup.owners import LOSERS_SCHEMA, OWNER, Overlaps, add_counts, groups_of, losers_table, owners
 from dataproc.dedup.shuffle import Receipt, Source, Steps, StepWorker, Task, even_bounds, joined, power_of_two
 from dataproc.parquet import open_parquet, write_table
 from dataproc.plan import PASS1, read_job, unit_file
@@ -228,16 +228,22 @@ def summary(receipts: list[Receipt]) -> dict[str, Any]:
     return {name: add_counts(receipts, "overlaps", name) for name in ("sources", "languages")}
 
 
-def read_losers(work: str, sources: list[tuple[str, int]], first_unit: int, after_unit: int) -> dict[int, dict[int, dict[str, Any]]]:
-    """unit -> row -> the loser's row of LOSERS_SCHEMA for units [first_unit, after_unit). sources: (step, tasks) that have written losers.
-    A row that lost both ways lost by its content."""
-    losers: dict[int, dict[int, dict[str, Any]]] = {}
-    for table in _losers_of(work, sources, first_unit, after_unit):
-        for row in table.to_pylist():
-            at = losers.setdefault(row["unit"], {})
-            if row["kind"] == "content" or row["row"] not in at:
-                at[row["row"]] = row
-    return losers
+class Losers:
+    """Who has lost in units [first_unit, after_unit). sources: (step, tasks) that have written losers."""
+
+    def __init__(self, work: str, sources: Iterable[tuple[str, int]], first_unit: int, after_unit: int):
+        tables = [LOSERS_SCHEMA.empty_table(), *_losers_of(work, sources, first_unit, after_unit)]
+        self._table = pa.concat_tables(tables).sort_by("unit").combine_chunks()
+        self._units = self._table.column("unit").to_numpy()
+
+    def of(self, unit: int) -> dict[int, dict[str, Any]]:
+        """Row -> the loser's row of LOSERS_SCHEMA. A record that lost both ways lost by its content."""
+        begin, end = np.searchsorted(self._units, (unit, unit + 1))
+        found: dict[int, dict[str, Any]] = {}
+        for row in self._table.slice(begin, end - begin).to_pylist():
+            if row["kind"] == "content" or row["row"] not in found:
+                found[row["row"]] = row
+        return found
 
 
 def lost_rows(work: str, sources: Iterable[tuple[str, int]], first_unit: int, after_unit: int) -> dict[int, np.ndarray]:

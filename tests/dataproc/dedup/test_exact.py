@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproc.dedup import exact, shuffle
-from dataproc.dedup.exact import KeyCollector, plan_groups, read_losers, run_keys
+from dataproc.dedup.exact import KeyCollector, Losers, plan_groups, run_keys
 from dataproc.dedup.shuffle import Steps
 from dataproc.execution import PlainLoop, run_units
 from dataproc.pipeline import load_pipeline
@@ -97,10 +97,11 @@ def test_losers_equal_a_plain_dictionary(tmp_path_factory, job, keep, memory, ro
         if (first[2], first[3]) not in taken:  # the text of a document whose id is taken wins over nothing
             for _, _, unit, row in others:
                 expected[(unit, row)] = ("content", first[1])
+    held = Losers(work, losers, 0, len(rows_of_units))
     found = {
         (unit, row): (value["kind"], value["winner"] if value["kind"] == "content" else None)
-        for unit, rows in read_losers(work, losers, 0, len(rows_of_units)).items()
-        for row, value in rows.items()
+        for unit in range(len(rows_of_units))
+        for row, value in held.of(unit).items()
     }
     assert found == expected
     sizes = sorted(len(m) for m in by_content.values() if len(m) > 1)
