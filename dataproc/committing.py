@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,7 +50,8 @@ def commit_documents(
     report = build_report(manifest, statistics, samples, list(stages), timings)
     manifest["stats"] = report["stats"]
     pages = {"report.json": json.dumps(report, sort_keys=True).encode(), "report.html": render_page(report).encode()}
-    work_files = {name: files.join(work, name) for name in pages}
+    mine = uuid.uuid4().hex  # another run of the same plan writes its own report into the same folder
+    work_files = {name: files.join(work, "reports", mine, name) for name in pages}
     for name, content in pages.items():
         files.write_bytes(work_files[name], content)
     manifest["files"] = [

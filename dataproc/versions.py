@@ -5,6 +5,7 @@ Knows no Ray and no torch: training and evaluation read versions through this fi
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -17,9 +18,10 @@ import pyarrow as pa
 from dataproc.parquet import iterate_batches, open_parquet, read_table
 from store import artefacts, files
 from store.artefacts import Artefact
-from store.digests import json_digest, stream_digest
-from store.errors import ConfigError
+from store.digests import canonical_json, json_digest, stream_digest
+from store.errors import ConfigError, StoreError
 
+CLAIMS = ".claims"
 CHECKSUM = "checksum"  # sha256 of the manifest without this key: a changed manifest cannot pass for the real one
 DOCUMENTS, TOKENS = "documents", "tokens"
 
@@ -148,14 +150,41 @@ def publish(store: str, manifest: dict[str, Any], work_files: dict[str, str]) ->
     """Puts finished files in their place and commits them by their manifest. Idempotent: what stands already stays.
 
     manifest: all but the checksum. work_files: path inside the version -> URL of the finished file.
+
+    Runs that come to the same version at once publish the same bytes, though their reports differ by their timings: the first leaves a
+    claim, which says what it publishes and from where, and the others publish that. A claim outlives a killed run: the next one
+    finishes it.
     """
     url = artefacts.artefact_url(store, manifest["name"], manifest["label"], manifest["digest"])
-    if artefacts.is_committed(url):
-        return Version(url, artefacts.load(url).manifest)
-    for path, source in sorted(work_files.items()):
-        files.copy(source, files.join(url, path))
-    artefacts.commit(url, sealed(manifest))
+    claim = files.join(store, CLAIMS, f"{url.removeprefix(store).strip('/').replace('/', '@')}.json")
+    own = {"manifest": sealed(manifest), "files": work_files}
+    while not artefacts.is_committed(url):
+        if files.create_bytes(claim, canonical_json(own)):
+            claimed = own
+        elif (claimed := _read_claim(claim)) is None:
+            continue
+        if artefacts.is_committed(url):  # by a run that has withdrawn its claim since
+            break
+        try:
+            for path, source in sorted(claimed["files"].items()):
+                files.copy(source, files.join(url, path))
+        except (FileNotFoundError, StoreError) as error:
+            missing = isinstance(error, FileNotFoundError) or isinstance(error.__cause__, FileNotFoundError)
+            if claimed is own or not missing:
+                raise
+            # The work that was claimed is gone: its run has committed and cleared up, or was killed and its work thrown away.
+            files.delete(claim)
+            continue
+        artefacts.commit(url, claimed["manifest"])
+    files.delete(claim)
     return Version(url, artefacts.load(url).manifest)
+
+
+def _read_claim(url: str) -> dict[str, Any] | None:
+    try:
+        return json.loads(files.read_bytes(url))
+    except FileNotFoundError:
+        return None
 
 
 def diff(before: Version, after: Version) -> dict[str, Any]:

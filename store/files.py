@@ -225,6 +225,36 @@ def write_bytes(url: str, data: bytes) -> None:
         stream.write(data)
 
 
+def create_bytes(url: str, data: bytes) -> bool:
+    """Publishes bytes at a URL unless something stands there already. Returns whether they were published.
+
+    Of several callers at once exactly one succeeds: on a local disk, and on an object store whose driver offers conditional writes.
+    """
+    fs, path = filesystem(url)
+    if isinstance(fs, LocalFileSystem):
+        folder = os.path.dirname(path)
+        temporary = os.path.join(folder, f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+        with explained("write", url):
+            os.makedirs(folder, exist_ok=True)
+            try:
+                write_bytes(temporary, data)
+                os.link(temporary, path)
+                sync_folder(folder)
+            except FileExistsError:
+                return False
+            finally:
+                Path(temporary).unlink(missing_ok=True)
+        return True
+    try:
+        with explained("write", url):
+            retrying(lambda: fs.pipe_file(path, data, mode="create"), url)
+    except StoreError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            return False
+        raise
+    return True
+
+
 def copy(source: str, target: str) -> None:
     """Publishes a local file, or one of the same filesystem, at another URL, atomically: by a hard link, or by a copy that an object
     store makes itself."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from dataproc.execution import PlainLoop
 from dataproc.pipeline import run_pipeline
-from dataproc.versions import open_version, verify
-from store import artefacts
+from dataproc.versions import CHECKSUM, open_version, publish, verify, version_digest
+from store import artefacts, files
+from store.digests import bytes_digest
 from store.errors import StoreError
 from tests.conftest import PROJECT
 from tests.dataproc.corpora import write_lines, write_pipeline
@@ -67,3 +70,36 @@ def test_two_runs_at_once_end_in_the_same_version(pipeline, tmp_path):
     assert results[0]["digest"] == results[1]["digest"] == run_pipeline(pipeline, str(tmp_path / "alone"), PlainLoop, quiet=True)["digest"]
     version = open_version(str(tmp_path / "store"), "corpus@v1")
     assert verify(version) == [] and len(artefacts.list_artefacts(str(tmp_path / "store"))) == 1
+
+
+def _finished_work(folder: Path, said: str) -> tuple[dict, dict[str, str]]:
+    """A finished run's manifest and files; every run of it has the same digest and a report of its own."""
+    folder.mkdir()
+    (folder / "report").write_text(said)
+    entry = {"path": "report", "bytes": len(said), "xxh3_128": bytes_digest(said.encode())}
+    manifest = {"name": "corpus", "label": "v1", "kind": "tokens", "schema": [], "shards": [], "config_digest": "0", "parents": []}
+    return {**manifest, "digest": version_digest(manifest), "files": [entry]}, {"report": str(folder / "report")}
+
+
+def test_many_publications_at_once_are_those_of_one(tmp_path):
+    for attempt in range(20):
+        store = str(tmp_path / f"store{attempt}")
+        works = [_finished_work(tmp_path / f"work{attempt}-{i}", f"took {i} seconds") for i in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            versions = list(pool.map(lambda work: publish(store, *work), works))  # noqa: B023
+        assert len({version.manifest[CHECKSUM] for version in versions}) == 1
+        assert verify(versions[0]) == [] and files.list_files(f"{store}/.claims") == []
+
+
+@pytest.mark.parametrize("work_is_left", [True, False])
+def test_the_claim_of_a_killed_run_is_finished_or_dropped(tmp_path, work_is_left, monkeypatch):
+    store, killed, second = str(tmp_path / "store"), *(_finished_work(tmp_path / name, name) for name in ("killed", "second"))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(artefacts, "commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        publish(store, *killed)
+    assert artefacts.list_artefacts(store) == []
+    if not work_is_left:
+        shutil.rmtree(tmp_path / "killed")
+    version = publish(store, *second)
+    assert verify(version) == [] and files.list_files(f"{store}/.claims") == []
+    assert Path(version.url, "report").read_text() == ("killed" if work_is_left else "second")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -81,3 +82,11 @@ def test_a_passing_remote_failure_is_tried_again_but_not_for_ever(monkeypatch):
 def test_an_unknown_scheme_is_a_store_error():
     with pytest.raises(StoreError, match="nosuch"):
         files.exists("nosuch://bucket/key")
+
+
+def test_one_of_many_creates(place):
+    url = files.join(place, "folder/claim")
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda i: files.create_bytes(url, str(i).encode()), range(32)))
+    assert sum(won) == 1 and files.read_bytes(url) == str(won.index(True)).encode()
+    assert [f.url.removeprefix(place) for f in files.list_files(place)] == ["/folder/claim"]
