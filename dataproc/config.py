@@ -15,6 +15,7 @@ from dataproc.sources.base import InputSpec
 from dataproc.sources.registry import SOURCES
 from dataproc.stages.base import Resources, Stage
 from dataproc.stages.exact_dedup import ExactDedup
+from dataproc.stages.keep_rate import KeepRate
 from dataproc.stages.near_dedup import NearConfig, NearDedup
 from dataproc.stages.paragraph_dedup import ParagraphDedup
 from dataproc.stages.registry import stage_class
@@ -24,7 +25,7 @@ from store.digests import stream_digest
 from store.errors import ConfigError
 from store.strict_yaml import StrictModel, data_files, locate, read_yaml, unknown_key, validate
 
-GLOBAL = (ExactDedup, NearDedup, ParagraphDedup)  # stages that are steps between the passes, in their order
+GLOBAL = (ExactDedup, NearDedup, KeepRate, ParagraphDedup)  # stages that are steps between the passes, in their order
 
 
 class OutputSpec(StrictModel):
@@ -92,6 +93,7 @@ class Pipeline:
     record_stages: tuple[StageSpec, ...]  # run on record batches in pass 1
     exact_dedup: StageSpec | None  # global steps between the passes
     near_dedup: StageSpec | None
+    keep_rate: StageSpec | None
     paragraph_dedup: StageSpec | None
     output: OutputSpec
     limits: Limits
@@ -100,7 +102,7 @@ class Pipeline:
 
     @property
     def global_stages(self) -> tuple[StageSpec, ...]:
-        return tuple(spec for spec in (self.exact_dedup, self.near_dedup, self.paragraph_dedup) if spec)
+        return tuple(spec for spec in (self.exact_dedup, self.near_dedup, self.keep_rate, self.paragraph_dedup) if spec)
 
     @property
     def stages(self) -> tuple[StageSpec, ...]:
@@ -116,7 +118,7 @@ class Pipeline:
         for spec in self.global_stages:
             names = {NearDedup: SIGNED_BY, ParagraphDedup: ("unit", "min_words")}.get(spec.cls, ())
             settings = {name: getattr(spec.config, name) for name in names}
-            for reference in spec.config.against:
+            for reference in getattr(spec.config, "against", ()):
                 if artefacts.Reference.parse(reference) == artefacts.Reference(self.dataset, self.version):
                     raise ConfigError(f"{self.path}: stage {spec.key}: against names {reference}, which is what this pipeline makes")
                 needs.setdefault(reference, []).append((spec.key, settings))
@@ -169,6 +171,7 @@ def load_pipeline(path: str) -> Pipeline:
         record_stages=record_stages,
         exact_dedup=next((spec for spec in stages if spec.cls is ExactDedup), None),
         near_dedup=next((spec for spec in stages if spec.cls is NearDedup), None),
+        keep_rate=next((spec for spec in stages if spec.cls is KeepRate), None),
         paragraph_dedup=next((spec for spec in stages if spec.cls is ParagraphDedup), None),
         output=raw.output,
         limits=raw.limits,
@@ -225,8 +228,10 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
                 raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {name}: {advice}')
         made.update(stage.signals())
     inputs = [spec.name for spec in pipeline.inputs]
+    if pipeline.keep_rate and not any("quality" in spec.cls.outputs for spec in pipeline.record_stages):
+        raise ConfigError(f"{path}: keep_rate keeps the best by quality, and no stage scores it: put quality before it")
     for spec in pipeline.global_stages:
-        for name in spec.config.source_priority:
+        for name in getattr(spec.config, "source_priority", ()):
             if name not in inputs:
                 raise ConfigError(f"{path}: stage {spec.key}: source_priority: {unknown_key(name, inputs).replace('key', 'input')}")
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)

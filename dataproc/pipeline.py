@@ -29,6 +29,7 @@ from dataproc.dedup.texts import add_excerpts, text_file
 from dataproc.execution import Executor, PlainLoop, run_units
 from dataproc.index import IndexWorker, index_tasks, row_counts
 from dataproc.inputs import InputDigests
+from dataproc.keep_rate import run_keep_rate
 from dataproc.plan import MEGABYTE, Plan, make_plan, slices_to_count, work_folder, write_job
 from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
@@ -124,6 +125,7 @@ class Run:
         self.run_name = uuid.uuid4().hex[:12]
         self.totals = Totals()
         self.dedup: dict[str, dict[str, Any]] = {}  # what the manifest says of the global steps, by stage
+        self.rates: dict[str, dict[str, Any]] = {}  # and of the share that is kept, by group
 
     def execute(self) -> Version:
         """The story of the run."""
@@ -133,6 +135,8 @@ class Run:
         losers = self._keys()
         if self.pipeline.near_dedup:
             losers.append(self._near(losers))
+        if self.pipeline.keep_rate:
+            losers.append(self._keep_rate(losers))
         cuts = self._paragraphs(losers) if self.pipeline.paragraph_dedup else []
         shards = self._pass_2(units, losers, cuts)
         self._check_quarantine()
@@ -201,6 +205,12 @@ class Run:
         parts = parts_of([self.pipeline.earlier[reference] for reference in config.against])
         result["largest"] = add_excerpts(result["largest"], lambda unit: text_file(self.work, len(self.plan), parts, unit))
         self.dedup["near_dedup"] = result
+        return found
+
+    def _keep_rate(self, losers: list[tuple[str, int]]) -> tuple[str, int]:
+        """The global step over scores, of documents that have not lost already. Returns (step, tasks) that have written losers."""
+        steps = self._steps("keep rate", self.totals.survivors <= KEYS_COMPARED_HERE)
+        self.rates, found = run_keep_rate(steps, self.unit_survivors, self.pipeline.keep_rate.config, losers)
         return found
 
     def _paragraphs(self, losers: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -297,6 +307,8 @@ class Run:
             "quarantine_reasons": dict(sorted(self.totals.quarantine_reasons.items())),
         }
         manifest["index"] = index_entries(shards)
+        if self.rates:
+            manifest["keep_rate"] = self.rates
         if self.dedup:
             removed = Counter()
             for shard in shards:

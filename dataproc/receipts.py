@@ -17,6 +17,7 @@ FILE_SUFFIXES = {
     "signatures": "signatures",
     "paragraphs": "paragraphs",
     "paragraph_signatures": "paragraph-signatures",
+    "scores": "scores",
     "side": "side.json",
     "losers": "losers.parquet",
     "dropped": "dropped.parquet",

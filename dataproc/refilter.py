@@ -21,7 +21,7 @@ from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
 from dataproc.refilter_workers import JUDGE, LEDGER, STAGE, JudgeWorker, LedgerWorker
 from dataproc.rules.presets import Rule, RuleSet
-from dataproc.stages.registry import DEDUP_STAGES, stage_class
+from dataproc.stages.registry import GLOBAL_STAGES, stage_class
 from dataproc.stages.rules import Rules, RulesConfig
 from dataproc.versions import DOCUMENTS, Version, describe_schema, now, open_version, version_digest
 from store import artefacts, files
@@ -123,6 +123,11 @@ class Change:
             raise ConfigError(
                 f"{self.where}: paragraphs were cut from documents of {self.parent.reference}, and what was cut would come back "
                 "where the rules drop the documents that kept it: run the pipeline with these rules"
+            )
+        if self.parent.manifest.get("keep_rate"):
+            raise ConfigError(
+                f"{self.where}: {self.parent.reference} holds a share of its corpus (keep_rate), and other rules would leave another "
+                "corpus: run the pipeline with these rules"
             )
         if self.missing() and (editor := self._edits_text_after_rules()):
             raise ConfigError(
@@ -251,7 +256,7 @@ class _Refilter:
         rules = {STAGE: self.change.config.model_dump(mode="json")}
         stages = [rules if STAGE in entry else entry for entry in self.change.stages]
         if rules not in stages:
-            position = next((i for i, entry in enumerate(stages) if not entry.keys().isdisjoint(DEDUP_STAGES)), len(stages))
+            position = next((i for i, entry in enumerate(stages) if not entry.keys().isdisjoint(GLOBAL_STAGES)), len(stages))
             stages.insert(position, rules)
         return stages
 

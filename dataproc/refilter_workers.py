@@ -19,7 +19,7 @@ from dataproc.parquet import RowGroupWriter, iterate_batches, read_table, write_
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.rules.signals import compute
-from dataproc.stages.registry import DEDUP_STAGES
+from dataproc.stages.registry import GLOBAL_STAGES
 from dataproc.stages.rules import Rules, RulesConfig, judge
 from dataproc.statistics import DropSamples, Statistics
 from dataproc.text_hash import text_key
@@ -205,13 +205,13 @@ class LedgerWorker:
 
 def _winner(row: dict[str, Any]) -> str | None:
     """The id of the document that a duplicate lost to."""
-    if row["verdict"] != "dropped" or row["stage"] not in DEDUP_STAGES:
+    if row["verdict"] != "dropped" or row["stage"] not in GLOBAL_STAGES:
         return None
     return json.loads(row["detail"]).get("winner")
 
 
 def _duplicates(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    return batch.filter(pc.is_in(batch.column("stage"), pa.array(DEDUP_STAGES))).to_pylist()
+    return batch.filter(pc.is_in(batch.column("stage"), pa.array(GLOBAL_STAGES))).to_pylist()
 
 
 def _dropped(work: str, index: int) -> dict[str, dict[str, Any]]:

@@ -231,10 +231,13 @@ class _ShardRun:
         self.index_writer.add(written, hashes, *(column.read(first, after)[some] for column in columns))
 
     def _late_losses(self, beaten: pa.Table, losers: dict[int, dict[str, Any]]) -> pa.Table:
-        """Decisions against survivors that lost to another document."""
+        """Decisions against survivors that lost to another document, or are not among the best."""
         rows = []
-        for row in beaten.select(["row", "id", "source", "locator", "url", "language", "text"]).to_pylist():
+        for row in beaten.select(["row", "id", "source", "locator", "url", "language", "text", "quality"]).to_pylist():
             loser = losers[row["row"]]
+            if loser["kind"] == "rate":
+                rows.append(self._loss(row, "dropped", "keep_rate", "below_quantile", row["quality"], loser["threshold"], {}))
+                continue
             if loser["kind"] == "id":
                 verdict, stage, rule = "quarantined", RUN, "duplicate_id"
                 detail = {"error": "an earlier record of the same source has the same id"}

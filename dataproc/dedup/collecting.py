@@ -10,6 +10,7 @@ from dataproc.config import Pipeline
 from dataproc.dedup.exact import KeyCollector
 from dataproc.dedup.paragraphs import ParagraphWriter
 from dataproc.dedup.signatures import SignatureWriter
+from dataproc.keep_rate import ScoreWriter
 from dataproc.stages.winners import WinnerConfig
 
 
@@ -29,6 +30,8 @@ class Collectors:
         exact, near, paragraphs = pipeline.exact_dedup, pipeline.near_dedup, pipeline.paragraph_dedup
         self.files: dict[str, Collector] = {"keys": KeyCollector(exact.config if exact else WinnerConfig(), inputs)}
         self._timed: dict[str, SignatureWriter | ParagraphWriter] = {}
+        if pipeline.keep_rate:
+            self.files["scores"] = ScoreWriter(pipeline.keep_rate.config)
         if near:
             self.files["signatures"] = self._timed["near_dedup"] = SignatureWriter(near.config, inputs)
         if paragraphs:

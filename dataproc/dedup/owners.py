@@ -19,13 +19,15 @@ LOSERS_SCHEMA = pa.schema(
     [
         ("unit", pa.int32()),
         ("row", pa.int64()),
-        ("kind", pa.string()),  # id, content or near
+        ("kind", pa.string()),  # id, content, near or rate
         ("winner", pa.string()),
         ("earlier", pa.int16()),  # which earlier version holds the winner; null for none
         ("similarity", pa.float32()),  # to `via`, or to the winner where that is null
         ("via", pa.string()),  # the next document on the way to the winner
+        ("threshold", pa.float32()),  # of a rate: the score of the last document that stays
     ]
 )
+UNSCORED = 0xFFFFFFFF
 _LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 _32 = np.uint64(32)
 
@@ -55,13 +57,25 @@ def ranks(table: pa.Table, config: WinnerConfig) -> tuple[np.ndarray, np.ndarray
         values = pc.fill_null(times, 0).to_numpy().astype(np.uint64) ^ np.uint64(1 << 63)
         return first, np.where(pc.is_null(times).to_numpy(), _LAST, values)
     if config.keep == "quality":
-        quality = table.column("quality")
-        values = pc.fill_null(quality, 0.0).to_numpy().astype(np.float32) + np.float32(0)  # no negative zero
-        bits = values.view(np.uint32)
-        ascending = np.where(bits >> np.uint32(31), ~bits, bits | np.uint32(1 << 31))
-        missing = pc.is_null(quality).to_numpy() | np.isnan(values)
-        return first << _32 | np.where(missing, np.uint32(0xFFFFFFFF), ~ascending).astype(np.uint64), lengths
+        return first << _32 | best_first(table.column("quality")).astype(np.uint64), lengths
     return first, np.zeros(table.num_rows, np.uint64)
+
+
+def best_first(scores: pa.ChunkedArray) -> np.ndarray:
+    """(rows,) uint32 that are lower where a float32 score is higher; UNSCORED, the highest, where there is none."""
+    values = scores.to_numpy(zero_copy_only=False).astype(np.float32) + np.float32(0)  # no negative zero
+    bits = values.view(np.uint32)
+    ascending = np.where(bits >> np.uint32(31), ~bits, bits | np.uint32(1 << 31))
+    return np.where(np.isnan(values), np.uint32(UNSCORED), ~ascending)
+
+
+def score_of(place: int) -> float | None:
+    """The score that `best_first` made a number of."""
+    if place == UNSCORED:
+        return None
+    ascending = ~np.array([place], np.uint32)
+    bits = np.where(ascending >> np.uint32(31), ascending ^ np.uint32(1 << 31), ~ascending)
+    return float(bits.view(np.float32)[0])
 
 
 def hexadecimal(high: np.ndarray, low: np.ndarray) -> list[str]:
@@ -107,6 +121,7 @@ def losers_table(
             "via": pa.nulls(count, pa.string())
             if via is None
             else pa.array(hexadecimal(via["high"], via["low"]), pa.string(), mask=direct),
+            "threshold": pa.nulls(count, pa.float32()),
         },
         schema=LOSERS_SCHEMA,
     ).sort_by([("unit", "ascending"), ("row", "ascending"), ("kind", "ascending")])

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from dataproc.report.histograms import histogram, summary
-from dataproc.stages.registry import DEDUP_STAGES
+from dataproc.stages.registry import GLOBAL_STAGES
 from dataproc.statistics import GROUPS, SAMPLES_PER_RULE, DropSamples, Statistics
 from store.artefacts import Artefact
 from store.errors import CheckFailed
@@ -114,7 +114,7 @@ def _declared_rules(stage: dict[str, Any]) -> list[str]:
 def _order(named: list[str], losing: set[str]) -> list[str]:
     """The stages of the run, and those that only decisions name (faults of the run itself) before the global stages."""
     extra = sorted(losing - set(named))
-    cut = next((i for i, name in enumerate(named) if name in DEDUP_STAGES), len(named))
+    cut = next((i for i, name in enumerate(named) if name in GLOBAL_STAGES), len(named))
     return [*named[:cut], *extra, *named[cut:]]
 
 
@@ -138,6 +138,7 @@ def _stats(manifest: dict[str, Any], statistics: Statistics, taken: list[dict[st
         "stages": taken,
         "duplicate_clusters": _clusters(statistics.cluster_sizes),
         "dedup": _dedup(manifest.get("dedup", {})),
+        "keep_rate": [{"group": group, **found} for group, found in manifest.get("keep_rate", {}).items()],
     }
 
 

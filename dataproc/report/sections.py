@@ -205,6 +205,17 @@ def _document(document: dict[str, Any]) -> Markup:
     return h("div", h("div", joined, class_="note"), text, class_="doc")
 
 
+def keep_rate(report: Report) -> Markup | None:
+    """How many of each group were kept by their quality, and down to which score."""
+    found = report["stats"].get("keep_rate", [])
+    if not found:
+        return None
+    columns = [Column("Group"), Column("Documents", True), Column("Kept", True), Column("Lowest score kept", True)]
+    lowest = ["none" if row["threshold"] is None else Cell(number(row["threshold"]), row["threshold"]) for row in found]
+    rows = [[row["group"], row["documents"], row["kept"], cell] for row, cell in zip(found, lowest, strict=True)]
+    return section("keep-rate", "Kept by quality", table("The share that was kept, by group", columns, rows))
+
+
 def duplicates(report: Report) -> Markup | None:
     """What each kind of deduplication took, clusters by size, buckets, who lost to whom, and the largest clusters."""
     found, stages = report["stats"]["duplicate_clusters"], report["stats"].get("dedup", {})

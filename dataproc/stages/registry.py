@@ -16,9 +16,10 @@ BUILT_IN = {
     "rules": "dataproc.stages.rules:Rules",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
     "near_dedup": "dataproc.stages.near_dedup:NearDedup",
+    "keep_rate": "dataproc.stages.keep_rate:KeepRate",
     "paragraph_dedup": "dataproc.stages.paragraph_dedup:ParagraphDedup",
 }
-DEDUP_STAGES = ("exact_dedup", "near_dedup", "paragraph_dedup")  # steps between the passes, in their order
+GLOBAL_STAGES = ("exact_dedup", "near_dedup", "keep_rate", "paragraph_dedup")  # steps between the passes, in their order
 
 
 def stage_class(name: str) -> type[Stage]:
