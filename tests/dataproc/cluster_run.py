@@ -15,8 +15,8 @@ from dataproc.execution import RayPool
 from dataproc.pipeline import run_pipeline
 
 
-def main(pipeline: str, store: str, kill: bool) -> None:
-    """Runs the pipeline on three nodes; with `kill`, one node is killed when the first units have ended."""
+def main(pipeline: str, store: str) -> None:
+    """Runs the pipeline on three nodes, one of which is killed when the first units have ended."""
     head = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     nodes = [cluster.add_node(num_cpus=1, object_store_memory=100_000_000) for _ in range(2)]
@@ -29,9 +29,7 @@ def main(pipeline: str, store: str, kill: bool) -> None:
         cluster.remove_node(nodes[0], allow_graceful=False)
         killed.append(len(list(Path(store).glob(".work/*/pass1/*.receipt.json"))))
 
-    thread = threading.Thread(target=killer, daemon=True)
-    if kill:
-        thread.start()
+    threading.Thread(target=killer, daemon=True).start()
     start = time.monotonic()
     result = run_pipeline(pipeline, store, lambda: RayPool(cluster.address), quiet=False)
     seconds = time.monotonic() - start
@@ -41,4 +39,4 @@ def main(pipeline: str, store: str, kill: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3] == "kill")
+    main(sys.argv[1], sys.argv[2])

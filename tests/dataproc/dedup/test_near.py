@@ -146,7 +146,7 @@ def test_how_the_work_is_cut_changes_nothing(tmp_path, monkeypatch, stages, edge
     rows = clusters(2, 80)
     rows += [
         {"id": f"c{k}", "name": f"c{k}", "text": " ".join(f"c{w}" for w in range(60)) + f" end{k % 7} {k}"}
-        for k in range(600 if "star" in stages else 60)
+        for k in range(300 if "star" in stages else 60)
     ]
     stages = f"[exact_dedup, {stages}]"
     whole, version, _ = run(tmp_path, rows, stages, unit_mb=0.01)

@@ -122,9 +122,9 @@ def test_copies_are_cut_but_for_some(tmp_path, max_copies):
 
 
 def test_how_the_work_is_cut_and_the_order_of_inputs_change_nothing(tmp_path, monkeypatch, ray_pool):
-    rows = corpus(2, 120)
+    rows = corpus(2, 80)
     stages = "[exact_dedup, near_dedup: {}, paragraph_dedup: {near: {threshold: 0.7, ngram: 2}}]"
-    inputs = {"a": rows[:50], "b": rows[50:]}
+    inputs = {"a": rows[:30], "b": rows[30:]}
     whole = run_rows(tmp_path, inputs, stages, unit_mb=0.004)
     assert whole.manifest["dedup"]["paragraph_dedup"]["near"]["edges"] >= 0
     texts = kept(whole)
@@ -135,7 +135,7 @@ def test_how_the_work_is_cut_and_the_order_of_inputs_change_nothing(tmp_path, mo
         patched.setattr(near, "PAIRS_AT_ONCE", 3)
         cut = run_rows(tmp_path, inputs, stages, unit_mb=0.004, limits=", dedup_memory_mb: 1000", store="cut")
         assert [part["xxh3_128"] for part in cut.manifest["shards"]] == files_of and cut.manifest["dedup"] == whole.manifest["dedup"]
-    turned = run_rows(tmp_path, {"b": rows[50:], "a": rows[:50]}, stages, unit_mb=0.004, store="turned")
+    turned = run_rows(tmp_path, {"b": rows[30:], "a": rows[:30]}, stages, unit_mb=0.004, store="turned")
     assert kept(turned) == texts
     monkeypatch.setattr("dataproc.pipeline.KEYS_COMPARED_HERE", 0)
     monkeypatch.setattr("dataproc.pipeline.SIGNATURES_COMPARED_HERE", 0)
