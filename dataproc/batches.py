@@ -104,6 +104,7 @@ def make_batch(rows: Sequence[tuple[int, Record]], spec: InputSpec) -> pa.Record
         "payload": [r.payload for r in records],
         "content_type": [r.content_type for r in records],
         "charset": [r.charset for r in records],
+        "robots": [r.robots for r in records],
         "text": [r.text for r in records],
         "meta": [meta_json(r.meta) for r in records],
     }

@@ -267,13 +267,13 @@ class Run:
         for size, count in sorted(self.totals.cluster_sizes.items()):
             statistics.observe_duplicates(size, count)
         manifest = self._manifest(shards)
-        chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
+        chain = StageChain(self.pipeline.make_stages())
         steps = {"shards": PASS2, "decisions": PASS2}
         return commit_documents(self.store, self.work, manifest, statistics, samples, self._stages(chain), dict(self.totals.seconds), steps)
 
     def _manifest(self, shards: list[dict[str, Any]]) -> dict[str, Any]:
         pipeline = self.pipeline
-        chain = StageChain([spec.make() for spec in pipeline.record_stages])
+        chain = StageChain(pipeline.make_stages())
         identity = pipeline.identity()
         manifest = {
             "name": pipeline.dataset,

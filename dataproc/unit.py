@@ -46,7 +46,7 @@ class UnitWorker:
         self.watchdog = Watchdog(guarded)
         # A whole batch may take several times what one slow record may; when it takes longer its records are tried one by one.
         self.batch_timeout_s = 2 * self.limits.record_timeout_s + 10
-        self.chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
+        self.chain = StageChain(self.pipeline.make_stages())
         context = StageContext(self.limits.record_timeout_s, scratch_folder(), self.watchdog.restart)
         for stage in self.chain.stages:
             stage.open(context)
