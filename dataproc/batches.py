@@ -132,6 +132,10 @@ class StageChain:
         self.signals = list(names)
         self.schema = shard_schema(self.signals)
 
+    def measures(self) -> dict[str, float]:
+        """`stage.name` -> figure of the work so far, of all stages."""
+        return {f"{stage.name}.{name}": value for stage in self.stages for name, value in stage.measures().items()}
+
     def run(self, batch: pa.RecordBatch) -> Outcome:
         """Runs all stages over a batch. Raises whatever a stage raises: the caller then tries its records one by one."""
         losses: list[Loss] = []

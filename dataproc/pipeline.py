@@ -99,6 +99,7 @@ class Totals:
     quarantine_reasons: Counter = field(default_factory=Counter)
     not_documents: Counter = field(default_factory=Counter)
     seconds: Counter = field(default_factory=Counter)
+    measures: Counter = field(default_factory=Counter)  # of the stages' work, for the report alone
     cluster_sizes: Counter = field(default_factory=Counter)
 
     def counts(self) -> dict[str, Any]:
@@ -171,6 +172,7 @@ class Run:
             totals.quarantine_reasons.update(receipt["quarantine_reasons"])
             totals.not_documents.update(receipt["not_documents"])
             totals.seconds.update(receipt["seconds"])
+            totals.measures.update(receipt["measures"])
             self.inputs.add(self.plan.unit(receipt["index"]).input, receipt["inputs"])
         return units
 
@@ -269,7 +271,8 @@ class Run:
         manifest = self._manifest(shards)
         chain = StageChain(self.pipeline.make_stages())
         steps = {"shards": PASS2, "decisions": PASS2}
-        return commit_documents(self.store, self.work, manifest, statistics, samples, self._stages(chain), dict(self.totals.seconds), steps)
+        times, measures = dict(self.totals.seconds), dict(self.totals.measures)
+        return commit_documents(self.store, self.work, manifest, statistics, samples, self._stages(chain), times, steps, measures)
 
     def _manifest(self, shards: list[dict[str, Any]]) -> dict[str, Any]:
         pipeline = self.pipeline

@@ -48,7 +48,10 @@ def _name_at(data, i, end):
 
 @kernel
 def _is_in(name, names):
-    return any(name == other for other in names)
+    found = False
+    for other in names:
+        found |= name == other
+    return found
 
 
 @kernel
