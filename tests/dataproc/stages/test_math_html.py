@@ -63,12 +63,18 @@ def test_what_holds_no_tex_stays(html):
 @pytest.mark.parametrize("engine", ["trafilatura", "resiliparse"])
 def test_formulas_come_out_as_text_where_it_is_asked_for(engine):
     prose = "<p>The water that turns the wheel comes down a channel which the miller keeps free of leaves and stones.</p>" * 5
-    page = f"<html><body><article><h1>Mills</h1>{prose}<p>Its force is {KATEX} at most, as everybody knows.</p>{prose}</article></body></html>"
+    page = (
+        f"<html><body><article><h1>Mills</h1>{prose}<p>Its force is {KATEX} at most, as everybody knows.</p>{prose}</article></body></html>"
+    )
     texts = [run(Extract, pages(page.encode()), engine=engine, math=math).batch.column("text")[0].as_py() for math in (True, False)]
     assert r"$\frac{a}{b} < x_1$ at most" in texts[0] and r"$\frac{a}{b} < x_1$" not in texts[1]
 
 
-@given(st.lists(st.sampled_from(["<math>", "</math>", "<script type=math/tex>", "</script>", '<span class="math">', "</span>", "x^2", ">", "<"])))
+@given(
+    st.lists(
+        st.sampled_from(["<math>", "</math>", "<script type=math/tex>", "</script>", '<span class="math">', "</span>", "x^2", ">", "<"])
+    )
+)
 def test_any_mixture_is_read(parts):
     assert isinstance(math_to_tex("".join(parts)), str)
 
