@@ -4,7 +4,8 @@ usage: python -m benchmarks.prefilter PAGES... [--keep en] [--share 0.7] [--page
        python -m benchmarks.prefilter PAGES... --losses
 PAGES are Parquet files with columns `html` and `language`, or WARC files (whose pages' languages are what they declare). Pages are taken so
 that `--share` of them are labelled with another language than `--keep`; each round runs both pipelines one after the other in this process.
---losses takes each language in turn as the only kept one, and counts what the guess costs it and saves over all pages.
+--losses extracts all pages and asks for each what the guess does where its language is the only kept one, and where one of the five most
+common others is.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dataproc.stages.language_guess import guess, is_other
 from dataproc.stages.page_meta import declared_language
 from dataproc.versions import open_version
 
-FEWEST = 5  # documents of a language that is looked at
+OTHERS = 5  # languages that a page is tried against beside its own
 PIPELINE = """\
 dataset: pages
 version: v1
@@ -120,27 +121,25 @@ class Page:
 
 
 def losses(pages: list[tuple[bytes, str | None]]) -> None:
-    """Prints what the guess costs and saves, over all languages as the only kept one."""
+    """Prints what the guess costs where a page's own language is the only kept one, and saves where another one is."""
     margin, least = ExtractConfig().prefilter_margin, LanguageConfig().min_score
     labeller = _opened(Language(LanguageConfig()))
     read = [_extracted(decode(payload).text, labeller) for payload, _ in pages]
-    languages = [name for name, count in Counter(page.language for page in read).items() if name and count >= FEWEST]
+    languages = Counter(page.language for page in read if page.language)
+    common = [name for name, _ in languages.most_common(OTHERS)]
+    stages = {name: Language(LanguageConfig(keep=(name,))) for name in languages}
     kept = lost = other = refused = 0
     saved = spent = 0.0
-    for name in languages:
-        stage = Language(LanguageConfig(keep=(name,)))
-        stage._model = labeller._model
-        for page in read:
-            found = guess(page.html, stage)
-            drops = found is not None and is_other(found, stage, margin)
+    for page in read:
+        for name in {*common, page.language} - {None}:
+            stages[name]._model = labeller._model
+            found = guess(page.html, stages[name])
+            drops = found is not None and is_other(found, stages[name], margin)
             if page.language == name and page.score >= least:
-                kept += 1
-                lost += drops
+                kept, lost = kept + 1, lost + drops
             elif page.language != name:
-                other += 1
-                refused += drops
-                spent += page.seconds
-                saved += drops * page.seconds
+                other, refused = other + 1, refused + drops
+                spent, saved = spent + page.seconds, saved + drops * page.seconds
     print(f"{len(read)} pages, {len(languages)} languages: of {kept} kept documents {lost} lost ({1 - lost / max(1, kept):.4f} kept)")
     shares = f"{refused / max(1, other):.3f} refused early, which held {saved / max(1e-9, spent):.3f} of their extraction time"
     print(f"of pages in other languages {shares}")
