@@ -53,6 +53,7 @@ def test_two_hundred_hostile_pages(engine):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # pages that are ended at their limit alone take some minutes
 @pytest.mark.parametrize("engine", list(SETTINGS))
 def test_ten_thousand_hostile_pages(engine, shared_data):
     extract = opened(engine)
