@@ -31,8 +31,8 @@ _MAGIC = {
 }
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE's begins with UTF-16-LE's
 _HEAD_BYTES = 4096
-# Control characters that no text has; ESC begins the shifts of ISO-2022, NUL stands alone in broken pages.
-_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+# Control characters that no text has; ESC, SO and SI are the shifts of ISO-2022, NUL stands alone in broken pages.
+_CONTROLS = re.compile(rb"[\x01-\x08\x10-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROLS = 0.05
 
 
@@ -54,8 +54,8 @@ def looks_like_html(payload: bytes) -> bool:
 def binary_kind(payload: bytes) -> str | None:
     """What a payload that says it is a page really is: a type, `binary` for one unknown, None for what may be text."""
     found = next((kind for magic, kind in _MAGIC.items() if payload.startswith(magic)), None)
-    if found or payload.startswith(_MARKS) or looks_like_html(payload):
+    if found or payload.startswith(_MARKS):
         return found
     head = payload[:_HEAD_BYTES]
-    controls = len(_CONTROLS.findall(head)) + (head.count(0) if 2 * head.count(0) > len(head) else 0)
+    controls = len(_CONTROLS.findall(head)) + (head.count(0) if 2 * head.count(0) > len(head) and not looks_like_html(payload) else 0)
     return "binary" if controls > _MOST_CONTROLS * len(head) and wide_encoding(payload) is None else None

@@ -52,6 +52,7 @@ def test_a_page_over_the_limit_is_refused_with_its_size():
         (b"\x89PNG\r\n\x1a\n", "image/png"),
         (b"PK\x03\x04rest", "application/zip"),
         (bytes(range(1, 256)) * 40, "binary"),
+        (b"<html><body>" + bytes(range(1, 256)) * 40, "binary"),
         (b"\0" * 5000, "binary"),
     ],
 )
