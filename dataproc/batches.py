@@ -104,6 +104,7 @@ def make_batch(rows: Sequence[tuple[int, Record]], spec: InputSpec) -> pa.Record
         "payload": [r.payload for r in records],
         "content_type": [r.content_type for r in records],
         "charset": [r.charset for r in records],
+        "robots": [r.robots for r in records],
         "text": [r.text for r in records],
         "meta": [meta_json(r.meta) for r in records],
     }
@@ -130,6 +131,10 @@ class StageChain:
             names.update(dict.fromkeys(stage.signals()))
         self.signals = list(names)
         self.schema = shard_schema(self.signals)
+
+    def measures(self) -> dict[str, float]:
+        """`stage.name` -> figure of the work so far, of all stages."""
+        return {f"{stage.name}.{name}": value for stage in self.stages for name, value in stage.measures().items()}
 
     def run(self, batch: pa.RecordBatch) -> Outcome:
         """Runs all stages over a batch. Raises whatever a stage raises: the caller then tries its records one by one."""

@@ -41,13 +41,14 @@ def commit_documents(
     stages: Iterable[dict[str, Any]],
     timings: dict[str, float],
     steps: dict[str, str],
+    measures: dict[str, float] | None = None,
 ) -> Version:
     """Writes the report, completes the manifest and publishes the version.
 
     manifest: all but `stats` and `files`; stages: as build_report wants them; steps: which step of the work folder wrote `shards` and
-    `decisions`.
+    `decisions`; measures: as build_report wants them.
     """
-    report = build_report(manifest, statistics, samples, list(stages), timings)
+    report = build_report(manifest, statistics, samples, list(stages), timings, measures)
     manifest["stats"] = report["stats"]
     pages = {"report.json": json.dumps(report, sort_keys=True).encode(), "report.html": render_page(report).encode()}
     mine = uuid.uuid4().hex  # another run of the same plan writes its own report into the same folder

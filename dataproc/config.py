@@ -108,6 +108,16 @@ class Pipeline:
     def stages(self) -> tuple[StageSpec, ...]:
         return self.record_stages + self.global_stages
 
+    def make_stages(self) -> list[Stage]:
+        """The record stages, each of which has met the others. Raises ConfigError when one lacks what it needs of another."""
+        made = [spec.make() for spec in self.record_stages]
+        for spec, stage in zip(self.record_stages, made, strict=True):
+            try:
+                stage.meet(made)
+            except ValueError as error:
+                raise ConfigError(f"{self.path}: stage {spec.key}: {error}") from error
+        return made
+
     def near_config(self, stage: str) -> NearConfig:
         """How near copies are found by `near_dedup`, or by `paragraph_dedup`."""
         return self.near_dedup.config if stage == NearDedup.name else self.paragraph_dedup.config.near
@@ -221,8 +231,7 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
         first, second = (spec.cls.name for spec in wrong)
         raise ConfigError(f"{path}: {first} must come before {second}: the finer comparison is made of what the coarser one leaves")
     made: set[str] = set()
-    for spec in pipeline.record_stages:
-        stage = spec.make()
+    for spec, stage in zip(pipeline.record_stages, pipeline.make_stages(), strict=True):
         for name, advice in stage.needed_signals().items():
             if name not in made:
                 raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {name}: {advice}')

@@ -24,6 +24,7 @@ BATCH_SCHEMA = pa.schema(
         ("payload", pa.large_binary()),
         ("content_type", pa.string()),  # MIME type without parameters, lower case; null where the source states none
         ("charset", pa.string()),  # character set that HTTP declared; null where none
+        ("robots", pa.string()),  # X-Robots-Tag headers, a line each; null where none
         ("text", pa.large_string()),
         ("meta", pa.string()),  # JSON object
     ]

@@ -100,6 +100,7 @@ class Totals:
     quarantine_reasons: Counter = field(default_factory=Counter)
     not_documents: Counter = field(default_factory=Counter)
     seconds: Counter = field(default_factory=Counter)
+    measures: Counter = field(default_factory=Counter)  # of the stages' work, for the report alone
     cluster_sizes: Counter = field(default_factory=Counter)
 
     def counts(self) -> dict[str, Any]:
@@ -175,6 +176,7 @@ class Run:
             totals.quarantine_reasons.update(receipt["quarantine_reasons"])
             totals.not_documents.update(receipt["not_documents"])
             totals.seconds.update(receipt["seconds"])
+            totals.measures.update(receipt["measures"])
             self.inputs.add(self.plan.unit(receipt["index"]).input, receipt["inputs"])
         return units
 
@@ -277,13 +279,14 @@ class Run:
         for size, count in sorted(self.totals.cluster_sizes.items()):
             statistics.observe_duplicates(size, count)
         manifest = self._manifest(shards)
-        chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
+        chain = StageChain(self.pipeline.make_stages())
         steps = {"shards": PASS2, "decisions": PASS2}
-        return commit_documents(self.store, self.work, manifest, statistics, samples, self._stages(chain), dict(self.totals.seconds), steps)
+        times, measures = dict(self.totals.seconds), dict(self.totals.measures)
+        return commit_documents(self.store, self.work, manifest, statistics, samples, self._stages(chain), times, steps, measures)
 
     def _manifest(self, shards: list[dict[str, Any]]) -> dict[str, Any]:
         pipeline = self.pipeline
-        chain = StageChain([spec.make() for spec in pipeline.record_stages])
+        chain = StageChain(pipeline.make_stages())
         identity = pipeline.identity()
         manifest = {
             "name": pipeline.dataset,

@@ -81,7 +81,7 @@ class ShardWorker:
     def __init__(self, work: str):
         self.work = work
         self.pipeline = read_job(work)
-        chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
+        chain = StageChain(self.pipeline.make_stages())
         self.schema = chain.schema
         self.survivor_schema = survivor_schema(self.schema)
         paragraphs = self.pipeline.paragraph_dedup

@@ -46,7 +46,7 @@ class UnitWorker:
         self.watchdog = Watchdog(guarded)
         # A whole batch may take several times what one slow record may; when it takes longer its records are tried one by one.
         self.batch_timeout_s = 2 * self.limits.record_timeout_s + 10
-        self.chain = StageChain([spec.make() for spec in self.pipeline.record_stages])
+        self.chain = StageChain(self.pipeline.make_stages())
         context = StageContext(self.limits.record_timeout_s, scratch_folder(), self.watchdog.restart)
         for stage in self.chain.stages:
             stage.open(context)
@@ -87,7 +87,7 @@ class _UnitRun:
         self.pending_bytes = 0
 
     def receipt(self) -> dict[str, Any]:
-        start, before = time.perf_counter(), dict(self.worker.chain.seconds)
+        start, before, measured = time.perf_counter(), dict(self.worker.chain.seconds), self.worker.chain.measures()
         schema = survivor_schema(self.worker.chain.schema)
         compression = self.worker.pipeline.output.compression
         collectors = Collectors(self.worker.pipeline)
@@ -105,6 +105,7 @@ class _UnitRun:
                 "input_bytes": sum(part["bytes"] for part in self.inputs),
                 "not_documents": dict(self.not_documents),
                 "seconds": seconds,
+                "measures": {name: value - measured[name] for name, value in self.worker.chain.measures().items()},
             }
             receipt = self.outputs.publish(self.records, facts)
         self.cursor.close()

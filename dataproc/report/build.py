@@ -27,11 +27,13 @@ def build_report(
     samples: DropSamples,
     stages: list[dict[str, Any]],
     timings: dict[str, float],
+    measures: dict[str, float] | None = None,
 ) -> dict[str, Any]:
     """The report of a version as JSON without NaN or infinity.
 
     manifest: the version's, but for `stats`; stages: [{name, config, rules, thresholds}] in order, `read` first; timings: seconds of
-    processor time by stage. `stats` in the result is what the manifest keeps. Raises CheckFailed when the counts of the manifest and
+    processor time by stage; measures: `stage.name` -> figure of the stages' work (`Stage.measures`).
+    `stats` in the result is what the manifest keeps. Raises CheckFailed when the counts of the manifest and
     those of the statistics do not agree.
     """
     _check(manifest["counts"], statistics)
@@ -48,6 +50,7 @@ def build_report(
         "quarantine": _quarantine(statistics),
         "samples": _samples(taken, samples),
         "timings": _timings(taken, timings),
+        "savings": _savings(measures or {}),
         "not_documents": dict(sorted(manifest.get("not_documents", {}).items())),
         "parents": manifest.get("parents", []),
         "inputs": _listed(manifest.get("inputs", [])),
@@ -235,6 +238,16 @@ def _timings(taken: list[dict[str, Any]], timings: dict[str, float]) -> list[dic
         }
         for name in names
     ]
+
+
+def _savings(measures: dict[str, float]) -> dict[str, float] | None:
+    """What refusing pages before extraction saved: their number times the mean seconds of a page that was extracted. None where none
+    was refused, or none extracted so that there is no mean."""
+    refused, extracted = measures.get("extract.refused", 0), measures.get("extract.extracted", 0)
+    if not refused or not extracted:
+        return None
+    mean = measures["extract.seconds"] / extracted
+    return {"refused": int(refused), "extracted": int(extracted), "seconds_a_page": mean, "saved_seconds": refused * mean}
 
 
 def _listed(entries: list[dict[str, Any]]) -> dict[str, Any]:

@@ -315,4 +315,15 @@ def timings(report: Report) -> Markup | None:
         drawn = bar([("kept", r["seconds"])], slowest)
         rows.append([r["stage"], Cell(seconds(r["seconds"]), r["seconds"]), Cell(share(r["share"], 1), r["share"]), shown, Cell(drawn)])
     note = "Time of one worker, added up over all workers; records per second are those that entered the stage."
-    return section("timings", "Time", h("p", note, class_="note"), table("Time by stage", columns, rows))
+    shown = table("Time by stage", columns, rows)
+    return section("timings", "Time", h("p", note, class_="note"), shown, _savings(report.get("savings")))
+
+
+def _savings(found: dict[str, float] | None) -> Markup | None:
+    if not found:
+        return None
+    words = (
+        f"{_plural(found['refused'], 'page')} refused before extraction; at {seconds(found['seconds_a_page'])} a page, the mean of the "
+        f"{whole(found['extracted'])} that were extracted, this saved {seconds(found['saved_seconds'])}."
+    )
+    return h("p", words, class_="note")

@@ -72,6 +72,7 @@ class Record:
     language: str | None = None
     content_type: str | None = None
     charset: str | None = None
+    robots: str | None = None  # what X-Robots-Tag headers say, a line each
     http_status: int | None = None
     meta: dict[str, Any] = field(default_factory=dict)
 

@@ -15,6 +15,7 @@ from dataproc.sources.streams import MOST_RECORD_BYTES
 _MOST_READ = MOST_RECORD_BYTES + 1  # one byte more tells that the body goes on
 _STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t][^\r\n]*)?\r*\n")
 _HEADER_END = re.compile(rb"\r*\n\r*\n")
+_ROBOTS = "x-robots-tag"
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})[^\r\n]*\r?\n")
 
 
@@ -25,6 +26,7 @@ class Response:
     status: int | None
     content_type: str | None  # as stated, with parameters
     body: bytes
+    robots: str | None = None  # what X-Robots-Tag says, a line a header
 
 
 def read_response(data: bytes) -> Response | None:
@@ -38,15 +40,15 @@ def read_response(data: bytes) -> Response | None:
         return None
     end = _HEADER_END.search(data, line.end() - 1)
     headers = _headers(data[line.end() : end.start() if end else len(data)])
-    status, content_type = int(line[1]), headers.get("content-type")
+    status, content_type, robots = int(line[1]), headers.get("content-type"), headers.get(_ROBOTS)
     if end and ("transfer-encoding" in headers or "content-encoding" in headers):
         body = _decoded_by_fastwarc(data)
-        return Response(status, content_type, _decoded(data[end.end() :], headers) if body is None else body)
-    return Response(status, content_type, data[end.end() :] if end else b"")
+        return Response(status, content_type, _decoded(data[end.end() :], headers) if body is None else body, robots)
+    return Response(status, content_type, data[end.end() :] if end else b"", robots)
 
 
 def _headers(head: bytes) -> dict[str, str]:
-    """Headers by their names in lower case; of several with one name the last counts."""
+    """Headers by their names in lower case; of several with one name the last counts, but each X-Robots-Tag is a line."""
     headers: dict[str, str] = {}
     name = ""
     for line in head.decode("latin-1").split("\n"):
@@ -55,7 +57,8 @@ def _headers(head: bytes) -> dict[str, str]:
             continue
         name, _, value = line.partition(":")
         name = name.strip().lower()
-        headers[name] = value.strip()
+        earlier = headers.get(name) if name == _ROBOTS else None
+        headers[name] = f"{earlier}\n{value.strip()}" if earlier else value.strip()
     return headers
 
 

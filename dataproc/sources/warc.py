@@ -75,7 +75,8 @@ class WarcSource(Source):
             error = f"{locator}: the body has more than {MOST_RECORD_BYTES} bytes when it is decoded"
             return Damaged(fields["key"], locator, "too_large", error)
         content_type, charset = split_content_type(response.content_type)
-        return Record(**fields, payload=response.body, content_type=content_type, charset=charset, http_status=response.status)
+        http = {"content_type": content_type, "charset": charset, "robots": response.robots, "http_status": response.status}
+        return Record(**fields, payload=response.body, **http)
 
 
 def parse_record(data: bytes) -> WarcRecord | None:

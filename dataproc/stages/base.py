@@ -79,6 +79,14 @@ class Stage(ABC):
         """Signal name -> [{rule, min, max}] as configured, for the report's histograms."""
         return {}
 
+    def meet(self, stages: Sequence[Stage]) -> None:
+        """Shown all record stages of the pipeline, in order, once they are made: for what depends on how another one is set. Raises
+        ValueError (what is missing, and the remedy). Also called on the driver."""
+
+    def measures(self) -> dict[str, float]:
+        """Figures of the work done since `open`, which only grow, for the report alone: they may hold times."""
+        return {}
+
     def open(self, context: StageContext) -> None:
         """Loads models and lists. Called once in a worker before the first batch."""
 

@@ -21,6 +21,7 @@ from store.strict_yaml import ExistingFile, StrictModel
 # first 1,000 characters 97.5%), at a cost that does not grow with the document.
 WINDOWS, WINDOW_CHARACTERS = 3, 333
 _LABEL = "__label__"
+_LEAST_PROBABILITY = 0.01
 
 
 def _code(value: str) -> str:
@@ -92,11 +93,21 @@ class Language(Stage):
         score, label = found[0]
         return label.removeprefix(_LABEL), min(1.0, float(score))
 
+    def probabilities(self, text: str) -> dict[str, float]:
+        """Language code -> probability, the likeliest first, of all languages that have one percent or more in a short text."""
+        line = text.replace("\n", " ").replace("\0", " ").strip()
+        found = self._model.f.predict(f"{line}\n", -1, _LEAST_PROBABILITY, "strict") if line else []
+        return {label.removeprefix(_LABEL): float(score) for score, label in found}
+
+    def keeps(self, language: str | None) -> bool:
+        """Whether `keep` names a language or the one that it is a variant of."""
+        code = (language or "").lower().replace("-", "_")
+        return code in self.config.keep or code.partition("_")[0] in self.config.keep
+
     def _judge(self, row: int, language: str | None, score: float | None) -> Verdict | None:
         if not self.config.keep:
             return None
-        code = (language or "").lower().replace("-", "_")
-        if code not in self.config.keep and code.partition("_")[0] not in self.config.keep:
+        if not self.keeps(language):
             return Verdict(row, "language_not_kept", score, detail={"language": language})
         if score is not None and score < self.config.min_score:
             return Verdict(row, "low_score", score, self.config.min_score, {"language": language})
