@@ -15,8 +15,9 @@ import shutil
 import stat
 import sys
 import tempfile
+import threading
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from store.errors import StoreError
 
 CACHE_VARIABLE = "HEADRACE_CACHE_DIR"
 _LEAST_FREE_BYTES = 64_000_000
+_inside = threading.local()  # `lock`: whether this thread has the lock of `compiled_once`
 
 
 def kernel(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
@@ -97,25 +99,42 @@ def _usable(folder: Path) -> bool:
 
 def kept_arrays(name: str, make: Callable[[], Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
     """The arrays that `make` makes from Python's own Unicode data and constants, kept on the disk under a name beside the compiled
-    kernels: making them takes a second, reading them a hundredth."""
+    kernels: making them takes a second, reading them a hundredth. They cannot be written."""
     folder = cache_folder()
-    path = folder and folder / f"{name}.npz"
-    if path:
-        # A file that is damaged (the archive holds check sums) or gone is made again.
-        with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile), np.load(path) as kept:
-            return tuple(kept[key] for key in kept.files)
-    made = tuple(make())
-    if path:
+    if folder is None:
+        return _constant(make())
+    path = folder / f"{name}.npz"
+    if (kept := _kept(path)) is not None:
+        return kept
+    with compiled_once():  # what makes them may be a kernel, too
+        if (kept := _kept(path)) is not None:
+            return kept
+        made = _constant(make())
         with contextlib.suppress(StoreError), files.atomic_path(str(path)) as aside, open(aside, "wb") as stream:
             np.savez(stream, *made)
     return made
 
 
+def _kept(path: Path) -> tuple[np.ndarray, ...] | None:
+    """None when the file is not there, or is damaged (the archive holds check sums)."""
+    with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile), np.load(path) as kept:
+        return _constant(kept[key] for key in kept.files)
+    return None
+
+
+def _constant(arrays: Iterable[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Made and read ones are of one type, writable or not being part of it: a kernel would be compiled for each."""
+    found = tuple(np.ascontiguousarray(array) for array in arrays)
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
 @contextlib.contextmanager
 def compiled_once() -> Iterator[None]:
-    """Inside, one process of a machine at a time: the first compiles, the others then find its work in the cache."""
+    """Inside, one process of a machine at a time: the first compiles, the others then find its work in the cache. May be nested."""
     folder = cache_folder()
-    if folder is None:
+    if folder is None or getattr(_inside, "lock", False):
         yield
         return
     try:
@@ -125,7 +144,11 @@ def compiled_once() -> Iterator[None]:
         return
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        _inside.lock = True
+        try:
+            yield
+        finally:
+            _inside.lock = False
 
 
 def ready(dispatcher: Any) -> contextlib.AbstractContextManager[None]:
