@@ -10,7 +10,7 @@ from store.errors import ConfigError
 
 LABEL = "__label__"  # how the file spells a label; never shown to a user
 _END = "</s>"  # fastText reads no further than a word that is this
-_EVERY_LABEL = -1
+EVERY_LABEL = -1
 
 
 def load_model(path: str, scratch: str | None, who: str) -> Any:
@@ -42,5 +42,5 @@ def label_scores(model: Any, text: str, least: float = 0.0) -> dict[str, float]:
     """Label (without `__label__`) -> score from 0 to 1, best first, for every label that scores `least` or more. Empty for a text without
     a word."""
     line = one_line(text)
-    found = model.f.predict(f"{line}\n", _EVERY_LABEL, least, "strict") if line else []
+    found = model.f.predict(f"{line}\n", EVERY_LABEL, least, "strict") if line else []
     return {label.removeprefix(LABEL): min(1.0, float(score)) for score, label in found}  # a score may be 1.00001
