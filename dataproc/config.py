@@ -11,6 +11,7 @@ import yaml
 from pydantic import Field, field_validator
 
 from dataproc.dedup.earlier import SIGNED_BY, Earlier, resolve
+from dataproc.model_files import StoredModel, with_models
 from dataproc.sources.base import InputSpec
 from dataproc.sources.registry import SOURCES
 from dataproc.stages.base import Resources, Stage
@@ -123,7 +124,8 @@ class Pipeline:
         return self.near_dedup.config if stage == NearDedup.name else self.paragraph_dedup.config.near
 
     def resolved(self, store: str) -> Pipeline:
-        """The pipeline with the versions behind `against`. Raises ConfigError when there is none, or it cannot be compared."""
+        """The pipeline with the versions behind `against` and the models behind references. Raises ConfigError when there is none, or it
+        cannot be compared."""
         needs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         for spec in self.global_stages:
             names = {NearDedup: SIGNED_BY, ParagraphDedup: ("unit", "min_words")}.get(spec.cls, ())
@@ -132,7 +134,14 @@ class Pipeline:
                 if artefacts.Reference.parse(reference) == artefacts.Reference(self.dataset, self.version):
                     raise ConfigError(f"{self.path}: stage {spec.key}: against names {reference}, which is what this pipeline makes")
                 needs.setdefault(reference, []).append((spec.key, settings))
-        return replace(self, earlier=resolve(store, needs)) if needs else self
+        located = replace(self, record_stages=tuple(self._with_models(spec, store) for spec in self.record_stages))
+        return replace(located, earlier=resolve(store, needs)) if needs else located
+
+    def _with_models(self, spec: StageSpec, store: str) -> StageSpec:
+        try:
+            return replace(spec, config=with_models(spec.config, store))
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: stage {spec.key}: {error}") from error
 
     def resources(self) -> Resources:
         """What one worker of pass 1 needs: its stages run in one process, so the largest demand of any."""
@@ -146,7 +155,7 @@ class Pipeline:
             "version": self.version,
             "owner": self.owner,
             "inputs": [spec.model_dump(mode="json", exclude_defaults=True) for spec in self.inputs],
-            "stages": [{spec.key: spec.config.model_dump(mode="json")} for spec in self.stages],
+            "stages": [{spec.key: _shown(spec.config)} for spec in self.stages],
             "output": self.output.model_dump(mode="json"),
             "limits": self.limits.model_dump(mode="json"),
         }
@@ -252,6 +261,12 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
         if "text" in spec.cls.inputs:
             raise ConfigError(f'{path}: stage "{spec.key}" reads text, but input "{html.name}" gives HTML: put extract before it')
     raise ConfigError(f'{path}: input "{html.name}" gives HTML: add the stage extract')
+
+
+def _shown(config: StrictModel) -> dict[str, Any]:
+    """A stage's configuration for people: models of the store by their reference."""
+    references = {str(file): file.reference for file in data_files(config) if isinstance(file, StoredModel)}
+    return _replace(config.model_dump(mode="json"), references)
 
 
 def _by_content(config: StrictModel, earlier: dict[str, Earlier]) -> dict[str, Any]:

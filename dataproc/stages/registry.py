@@ -16,6 +16,7 @@ BUILT_IN = {
     "rules": "dataproc.stages.rules:Rules",
     "safety": "dataproc.stages.safety:Safety",
     "pii": "dataproc.stages.pii:Pii",
+    "quality": "dataproc.stages.quality:Quality",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
     "near_dedup": "dataproc.stages.near_dedup:NearDedup",
     "keep_rate": "dataproc.stages.keep_rate:KeepRate",
