@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ops import commands_data, commands_eval, commands_mix, commands_tokens, commands_train
+from ops import commands_data, commands_eval, commands_mix, commands_quality, commands_tokens, commands_train
 from ops.console import group, run
 
 app = group("Headrace: from a raw crawl to a training run. Each command's --help has an example.")
 commands_tokens.register(commands_data.app)
+commands_quality.register(commands_data.app)
 for name, commands in (("data", commands_data), ("mix", commands_mix), ("train", commands_train), ("eval", commands_eval)):
     app.add_typer(commands.app, name=name)
 

