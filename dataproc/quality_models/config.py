@@ -40,13 +40,13 @@ class FastTextSettings(StrictModel):
     """Settings of fastText's supervised model, with its meaning; the file that is written holds them."""
 
     dim: int = Field(16, ge=1, le=1024)
-    epochs: int = Field(5, ge=1, le=1000)
+    epochs: int = Field(25, ge=1, le=1000)
     rate: float = Field(0.5, gt=0, le=100)
     word_ngrams: int = Field(2, ge=1, le=10)
     bucket: int = Field(1 << 18, ge=1, le=1 << 26)
     min_count: int = Field(1, ge=1)
-    min_n: int = Field(0, ge=0, le=20)
-    max_n: int = Field(0, ge=0, le=20)
+    min_n: int = Field(2, ge=0, le=20)
+    max_n: int = Field(5, ge=0, le=20)
 
     @model_validator(mode="after")
     def _characters(self) -> FastTextSettings:

@@ -250,4 +250,3 @@ def _undersampled(examples: Examples, seed: int) -> np.ndarray:
 
 def _by_label(examples: Examples, config: TrainingFile) -> dict[str, int]:
     return dict(zip(config.labels, np.bincount(examples.labels, minlength=len(config.labels)).tolist(), strict=True))
-

@@ -32,7 +32,12 @@ def precision_recall(scores: np.ndarray, positive: np.ndarray) -> dict[str, Any]
     average = float((precision * np.diff(np.r_[0.0, recall])).sum())
     chosen = np.unique(np.linspace(0, len(last) - 1, min(CURVE_POINTS, len(last))).round().astype(int))
     points = [
-        {"threshold": float(scores[order][last[k]]), "precision": float(precision[k]), "recall": float(recall[k]), "kept": float(kept[k] / len(scores))}
+        {
+            "threshold": float(scores[order][last[k]]),
+            "precision": float(precision[k]),
+            "recall": float(recall[k]),
+            "kept": float(kept[k] / len(scores)),
+        }
         for k in chosen
     ]
     return {"average_precision": average, "points": points}
@@ -48,7 +53,13 @@ def calibration(scores: np.ndarray, positive: np.ndarray) -> dict[str, Any]:
         share = np.bincount(place, positive, CALIBRATION_BINS) / counts
     held = counts > 0
     bins = [
-        {"from": k / CALIBRATION_BINS, "to": (k + 1) / CALIBRATION_BINS, "documents": int(counts[k]), "score": float(mean[k]), "share": float(share[k])}
+        {
+            "from": k / CALIBRATION_BINS,
+            "to": (k + 1) / CALIBRATION_BINS,
+            "documents": int(counts[k]),
+            "score": float(mean[k]),
+            "share": float(share[k]),
+        }
         for k in np.flatnonzero(held)
     ]
     error = float((np.abs(mean - share)[held] * counts[held]).sum() / len(scores))

@@ -203,7 +203,7 @@ def summary(version: Version, report: dict[str, Any]) -> str:
     held, data = report["heldout"], report["data"]
     auc = "none (one label is missing)" if held["roc_auc"] is None else f"{held['roc_auc']:.4f}"
     lines = [
-        f"{version.reference}  ({report['engine']}, score: probability of \"{report['positive']}\")",
+        f'{version.reference}  ({report["engine"]}, score: probability of "{report["positive"]}")',
         f"  read {data['records']:,} records; {data['joined']['equal']:,} equal and {data['joined']['near']:,} nearly equal texts left out, "
         f"{data['joined']['contradicting']:,} with contradicting labels",
         f"  learnt from {_counted(data['train'])}; judged on {_counted(data['heldout'])} of {data['heldout_sites']:,} other sites",

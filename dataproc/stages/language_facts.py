@@ -18,7 +18,9 @@ _WRITTEN_IN: dict[tuple[str, ...], str] = {
         ab av az ba be bg bs bua bxr ce crh cv kk kv koi krc ku ky lez mhr mk mn mrj myv mdf os ro ru rue sah sh sr tg tk tt tyv udm ug uk uz
         xal azb cu inh kbd lbe ady
     """,
-    ("Arab",): "ar ary arz az azb ckb fa glk ha kk kmr ks ku ky lrc ms mzn pa pnb prs ps sd skr so sw tg tk ug ur uz acm ajp apc ars aeb bal",
+    (
+        "Arab",
+    ): "ar ary arz az azb ckb fa glk ha kk kmr ks ku ky lrc ms mzn pa pnb prs ps sd skr so sw tg tk ug ur uz acm ajp apc ars aeb bal",
     ("Hebr",): "he yi lad",
     ("Grek",): "el grc pnt",
     ("Armn",): "hy hyw ku",

@@ -34,9 +34,7 @@ class Shares:
     second: str | None
 
 
-def shares_of(
-    texts: pa.Array, languages: list[str | None], labeller: Labeller, heartbeat: Callable[[], None]
-) -> list[Shares | None]:
+def shares_of(texts: pa.Array, languages: list[str | None], labeller: Labeller, heartbeat: Callable[[], None]) -> list[Shares | None]:
     """texts: no nulls; languages: of the documents. None for a document without a language, or without a paragraph that counts."""
     found = paragraphs_of(texts, by_line=False)
     firsts = np.searchsorted(found.rows, np.arange(len(languages) + 1))
