@@ -57,7 +57,7 @@ def main() -> None:
                     found.append(roc_auc(*training._scores(config, open_scorer(stream.name, None, "benchmark"), parts.heldout)))
             model = content if engine == "fasttext" else model
             print(
-                f"{path.name:32} {engine:9} {len(unique):6} documents  ROC-AUC {np.round(found, 4)}  {size / 1e6 / seconds:.2f} MB/s to train"
+                f"{path.name:32} {engine:9} {len(unique):6} documents  AUC {np.round(found, 4)}  {size / 1e6 / seconds:.2f} MB/s to train"
             )
     if arguments.text:
         compare(model, arguments.text)
@@ -78,9 +78,7 @@ def compare(model: bytes, path: Path) -> None:
                 run()
                 rates[name].append(size / (time.process_time() - begun))
     medians = {name: float(np.median(rate)) for name, rate in rates.items()}
-    print(
-        f"{size:.1f} MB: ours {medians['ours']:.1f} MB/s, library {medians['library']:.1f} MB/s, {medians['ours'] / medians['library']:.1f}x"
-    )
+    print(f"{size:.1f} MB: ours {medians['ours']:.1f}, library {medians['library']:.1f} MB/s, {medians['ours'] / medians['library']:.1f}x")
 
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ def passed_over(data, start, end):
         return data[start] == 60 and data[start + 1] == 47 and data[start + 2] == 115 and data[start + 3] == 62
     if end - start < 9 or data[start] != 95:
         return False
+    same = True
     for k in range(9):
-        if data[start + k] != _LABEL[k]:
-            return False
-    return True
+        same &= data[start + k] == _LABEL[k]
+    return same
 
 
 @kernel
@@ -164,21 +164,37 @@ def features(data, v, state, chains, out):
     return made
 
 
+@kernel(inline=True)
+def _kept(v, rows, out, made):
+    """Of a pruned model: the rows of those features that it has kept, in place. rows: (bucket,) int32, -1 for a feature that is gone."""
+    count = 0
+    for k in range(made):
+        row = np.int64(out[k])
+        if row >= v.words:
+            row = v.words + np.int64(rows[row - v.words]) if rows[row - v.words] >= 0 else np.int64(-1)
+        if row >= 0:
+            out[count] = row
+            count += 1
+    return count
+
+
 @kernel
-def sum_weights(data, offsets, v, weights, state, chains, out, sums, counts):
-    """sums (rows, columns) float64 and counts (rows,) int64: of the weights of each text's features. weights: (features, columns)."""
-    for row in range(len(offsets) - 1):
-        begin(state, chains, offsets[row], offsets[row + 1])
+def sum_weights(data, offsets, v, rows, weights, state, chains, out, sums, counts):
+    """sums (texts, columns) float64 and counts (texts,) int64: of the weights of each text's features. rows: of a pruned model, else
+    empty; weights: (features, columns) float32."""
+    for text in range(len(offsets) - 1):
+        begin(state, chains, offsets[text], offsets[text + 1])
         total = np.int64(0)
         while not state[DONE]:
             made = features(data, v, state, chains, out)
+            if len(rows):
+                made = _kept(v, rows, out, made)
             total += made
-            for column in range(weights.shape[1]):
-                some = 0.0
-                for k in range(made):
-                    some += weights[out[k], column]
-                sums[row, column] += some
-        counts[row] = total
+            for k in range(made):
+                row = weights[out[k]]
+                for column in range(len(row)):
+                    sums[text, column] += row[column]
+        counts[text] = total
 
 
 @kernel

@@ -25,6 +25,7 @@ _SETTINGS = struct.Struct("<12id")
 _COUNTS = struct.Struct("<iiiqq")
 _ENTRY = struct.Struct("<qb")
 _SHAPE = struct.Struct("<qq")
+_CENTROIDS = 256
 _LEAST_BYTES = _HEADER.size + _SETTINGS.size + _COUNTS.size
 
 
@@ -51,11 +52,12 @@ class FastTextFile:
     label_counts: np.ndarray
     inputs: np.ndarray
     outputs: np.ndarray
+    kept: np.ndarray | None = None  # (rows after the words,) int32: of a pruned model, the bucket that each of them is
     training: dict[str, float] = field(default_factory=dict)  # epochs, rate and min_count, which the file has room for
 
 
 class Unsupported(ValueError):
-    """A fastText model that this module does not read: quantised, pruned or without labels. fastText itself may run it."""
+    """A fastText model that this module does not read: of another version of the format, or without labels. fastText may run it."""
 
 
 def is_fasttext(beginning: bytes) -> bool:
@@ -64,10 +66,16 @@ def is_fasttext(beginning: bytes) -> bool:
 
 
 def read(url: str) -> FastTextFile:
-    """Reads a model. Its matrices are mapped from a local file, not copied. Raises ValueError for what is no whole model, Unsupported for a
-    kind that is not read here."""
-    data = np.memmap(files.local_path(url), np.uint8, "r") if files.is_local(url) else np.frombuffer(files.read_bytes(url), np.uint8)
+    """Reads a model. Its matrices are mapped from a local file, not copied; those of a quantised one are made whole. Raises ValueError for
+    what is no whole model, Unsupported for a kind that is not read here."""
+    data = (
+        np.memmap(files.local_path(url), np.uint8, "r")
+        if files.is_local(url) and files.info(url).size
+        else np.frombuffer(files.read_bytes(url), np.uint8)
+    )
     view = memoryview(data)
+    if not is_fasttext(bytes(view[:4])):
+        raise ValueError("it does not begin as one")
     try:
         return _parse(view, data)
     except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
@@ -87,15 +95,21 @@ def _parse(view: memoryview, data: np.ndarray) -> FastTextFile:
         max_n = 0  # as the reference implementation takes supervised models of that version
     at = _HEADER.size + _SETTINGS.size
     size, words_count, labels_count, _, pruned = _COUNTS.unpack_from(view, at)
-    if pruned >= 0:
-        raise Unsupported("a pruned model")
     names, counts, at = _entries(view, at + _COUNTS.size, size)
+    kept = None
+    if pruned >= 0:
+        pairs = np.frombuffer(data, "<i4", 2 * pruned, at).reshape(pruned, 2)
+        at += 8 * pruned
+        kept = np.full(pruned, -1, np.int32)
+        kept[pairs[:, 1]] = pairs[:, 0]
     if words_count + labels_count != size or min(words_count, labels_count) < 0:
         raise ValueError("its dictionary does not add up")
-    inputs, at = _matrix(view, data, at)
-    outputs, _ = _matrix(view, data, at)
+    quantised = bool(view[at])
+    inputs, at = (_quantised if quantised else _matrix)(view, data, at + 1)
+    outputs, _ = (_quantised if quantised and view[at] else _matrix)(view, data, at + 1)
     needs_bucket = word_ngrams > 1 or max_n > 0
-    if len(inputs) != words_count + (bucket if needs_bucket else len(inputs) - words_count) or len(outputs) != labels_count:
+    hashed = len(inputs) - words_count if not needs_bucket else bucket if kept is None else len(kept)
+    if len(inputs) != words_count + hashed or len(outputs) != labels_count or (kept is not None and (kept < 0).any()):
         raise ValueError("its matrices do not fit its dictionary")
     if inputs.shape[1] != outputs.shape[1] or word_ngrams < 1 or (needs_bucket and bucket < 1):
         raise ValueError("its settings contradict each other")
@@ -107,6 +121,7 @@ def _parse(view: memoryview, data: np.ndarray) -> FastTextFile:
         counts[words_count:],
         inputs,
         outputs,
+        kept,
         {"epochs": epochs, "min_count": min_count},
     )
 
@@ -131,14 +146,43 @@ def _entries(view: memoryview, at: int, size: int) -> tuple[list[bytes], np.ndar
 
 
 def _matrix(view: memoryview, data: np.ndarray, at: int) -> tuple[np.ndarray, int]:
-    if view[at]:
-        raise Unsupported("a quantised model")
-    rows, columns = _SHAPE.unpack_from(view, at + 1)
-    at += 1 + _SHAPE.size
+    """(matrix, the byte after it)."""
+    rows, columns = _SHAPE.unpack_from(view, at)
+    at += _SHAPE.size
     end = at + rows * columns * 4
     if rows < 0 or columns < 1 or end > len(view):
         raise ValueError("the file is cut off")
     return np.frombuffer(data, "<f4", rows * columns, at).reshape(rows, columns), end
+
+
+def _quantised(view: memoryview, data: np.ndarray, at: int) -> tuple[np.ndarray, int]:
+    """A matrix kept by product quantisation (Jegou et al. 2011; Joulin et al. 2016, arXiv 1612.03651), made whole: a byte for each part
+    of a row says which of 256 centroids stands there; lengths of rows may be kept apart, in the same way."""
+    with_norms = bool(view[at])
+    rows, columns = _SHAPE.unpack_from(view, at + 1)
+    (size,) = struct.unpack_from("<i", view, at + 1 + _SHAPE.size)
+    at += 5 + _SHAPE.size
+    codes = np.frombuffer(data, np.uint8, size, at)
+    made, at = _decoded(view, data, at + size, codes, rows, columns)
+    if with_norms:
+        norms, at = _decoded(view, data, at + rows, np.frombuffer(data, np.uint8, rows, at), rows, 1)
+        made *= norms
+    return made, at
+
+
+def _decoded(view: memoryview, data: np.ndarray, at: int, codes: np.ndarray, rows: int, columns: int) -> tuple[np.ndarray, int]:
+    """(rows, columns) float32 that the codes stand for, by the quantiser that begins at a byte; and the byte after it."""
+    dim, parts, width, last = struct.unpack_from("<4i", view, at)
+    if dim != columns or len(codes) != rows * parts or (parts - 1) * width + last != dim:
+        raise ValueError("its quantised matrix does not fit its quantiser")
+    centroids = np.frombuffer(data, "<f4", dim * _CENTROIDS, at + 16)
+    codes = codes.reshape(rows, parts)
+    made = np.empty((rows, dim), np.float32)
+    for part in range(parts):
+        first, size = part * width, last if part == parts - 1 else width
+        table = centroids[first * _CENTROIDS : (first + size) * _CENTROIDS].reshape(_CENTROIDS, size)
+        made[:, first : first + size] = table[codes[:, part]]
+    return made, at + 16 + 4 * dim * _CENTROIDS
 
 
 def to_bytes(model: FastTextFile) -> bytes:

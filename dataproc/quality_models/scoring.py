@@ -26,7 +26,7 @@ class Scorer(Protocol):
 
 
 class LibraryScorer:
-    """Models that only fastText itself runs: quantised ones, trees of labels."""
+    """Models that only the fasttext library reads: of other versions of its format."""
 
     def __init__(self, model: Any):
         self._model = model
@@ -41,17 +41,22 @@ class LibraryScorer:
         return made
 
 
+def open_fasttext(path: str, scratch: str | None, who: str) -> Scorer:
+    """Opens a fastText model. scratch: a local folder for copies; who: names the stage in an error. Raises ConfigError for another file."""
+    try:
+        return FastTextScorer(fasttext_file.read(path))
+    except fasttext_file.Unsupported:
+        return LibraryScorer(load_model(path, scratch, who))
+    except ValueError as error:
+        raise ConfigError(f"{who}: {path} is not a fastText model: {error}") from error
+
+
 def open_scorer(path: str, scratch: str | None, who: str) -> Scorer:
-    """Opens a model file. scratch: a local folder for copies; who: names the stage in an error. Raises ConfigError for what is no model."""
+    """Opens a model file of any kind, as `open_fasttext` does."""
     with files.open_read(path) as stream:
         beginning = stream.read(64)
     if fasttext_file.is_fasttext(beginning):
-        try:
-            return FastTextScorer(fasttext_file.read(path))
-        except fasttext_file.Unsupported:
-            return LibraryScorer(load_model(path, scratch, who))
-        except ValueError as error:
-            raise ConfigError(f"{who}: {path} is not a fastText model: {error}") from error
+        return open_fasttext(path, scratch, who)
     if beginning.lstrip().startswith(b"{"):
         try:
             return SignalScorer(json.loads(files.read_bytes(path)))

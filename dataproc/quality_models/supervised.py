@@ -24,7 +24,7 @@ from store.errors import ConfigError
 
 FEATURES_AT_ONCE = 4096
 TEXT_BYTES = 1 << 20  # of a training text that are looked at: one giant must not be most of an epoch
-MOST_LABELS = 16  # more are scored by fastText itself: collapsed weights would be larger than the model
+MOST_LABELS = 16  # of more the collapsed weights would be larger than the model
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,31 @@ def _work(settings: Settings, room: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 class FastTextScorer:
-    """Scores texts by a model. Its two matrices become one number for each feature and label, which is exact: a score is a softmax over
-    (mean of input rows) . output row = mean of (input row . output row). So a feature costs one look-up, whatever the model's dimension."""
+    """Scores texts by a model. With few labels under a softmax its two matrices become one number for each feature and label, which is
+    exact: a score is a softmax over (mean of input rows) . output row = mean of (input row . output row); so a feature costs one look-up,
+    whatever the model's dimension. With many, or a tree of labels, the input rows are added up."""
 
     def __init__(self, model: FastTextFile):
-        if model.settings.loss == file.HIERARCHICAL or not 0 < len(model.labels) <= MOST_LABELS:
-            raise file.Unsupported("a model with a tree of labels" if model.labels else "it has no labels")
+        if not model.labels:
+            raise file.Unsupported("it has no labels")
         self.labels = list(model.labels)
         self._settings = model.settings
         self._vocabulary = vocabulary(model.words, model.settings)
-        weights = np.empty((len(model.inputs), len(model.labels)), np.float64)
-        with ready(k.collapse):
-            k.collapse(model.inputs, model.outputs, weights)
+        self._rows = np.zeros(0, np.int32)
+        if model.kept is not None:
+            self._rows = np.full(max(1, model.settings.bucket), -1, np.int32)
+            self._rows[model.kept] = np.arange(len(model.kept), dtype=np.int32)
+        self._tree = _Tree(model.label_counts) if model.settings.loss == file.HIERARCHICAL else None
+        self._outputs = model.outputs.astype(np.float64) if self._tree or len(model.labels) > MOST_LABELS else None
         # Of two labels under a softmax only the difference counts.
         self._pair = model.settings.loss == file.SOFTMAX and len(self.labels) == 2
-        self.weights = (weights[:, 1:] - weights[:, :1] if self._pair else weights).astype(np.float32)
+        if self._outputs is not None:
+            self.weights = np.ascontiguousarray(model.inputs, np.float32)
+        else:
+            weights = np.empty((len(model.inputs), len(model.labels)), np.float64)
+            with ready(k.collapse):
+                k.collapse(np.ascontiguousarray(model.inputs), np.ascontiguousarray(model.outputs), weights)
+            self.weights = (weights[:, 1:] - weights[:, :1] if self._pair else weights).astype(np.float32)
         self._work = _work(model.settings, FEATURES_AT_ONCE)
 
     def scores(self, texts: pa.Array | pa.ChunkedArray, languages: list[str | None] | None = None) -> np.ndarray:
@@ -95,10 +105,16 @@ class FastTextScorer:
         for part in chunks(texts):
             stop = row + len(part)
             with ready(k.sum_weights):
-                k.sum_weights(part.data, part.offsets, self._vocabulary, self.weights, *self._work, sums[row:stop], counts[row:stop])
+                k.sum_weights(
+                    part.data, part.offsets, self._vocabulary, self._rows, self.weights, *self._work, sums[row:stop], counts[row:stop]
+                )
             row = stop
         with np.errstate(invalid="ignore", over="ignore"):
             means = np.where(counts[:, None] > 0, sums, np.nan) / np.maximum(counts, 1)[:, None]
+            if self._outputs is not None:
+                means = _products(means, self._outputs)
+            if self._tree:
+                return self._tree.probabilities(means)
             if self._pair:
                 second = 1 / (1 + np.exp(-means))
                 return np.hstack([1 - second, second])
@@ -106,6 +122,47 @@ class FastTextScorer:
                 shares = np.exp(means - means.max(axis=1, keepdims=True))
                 return shares / shares.sum(axis=1, keepdims=True)
             return 1 / (1 + np.exp(-means))
+
+
+def _products(hidden: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """hidden @ outputs.T, each row by itself: a product of matrices may add in another order where there are more rows."""
+    return np.stack([outputs @ row for row in hidden]) if len(hidden) else np.zeros((0, len(outputs)))
+
+
+class _Tree:
+    """The Huffman tree of labels under which fastText's hierarchical softmax works: a label's probability is the product of the turns on
+    the way to it."""
+
+    def __init__(self, counts: np.ndarray):
+        """counts: of the labels, the most frequent first, as the reference implementation builds its tree from them."""
+        size = len(counts)
+        weight = [int(count) for count in counts] + [10**15] * (size - 1)
+        parent, right = [-1] * (2 * size - 1), [False] * (2 * size - 1)
+        leaf, node = size - 1, size
+        for made in range(size, 2 * size - 1):
+            pair = []
+            for _ in range(2):
+                if leaf >= 0 and weight[leaf] < weight[node]:
+                    pair.append(leaf)
+                    leaf -= 1
+                else:
+                    pair.append(node)
+                    node += 1
+            weight[made] = weight[pair[0]] + weight[pair[1]]
+            parent[pair[0]] = parent[pair[1]] = made
+            right[pair[1]] = True
+        # (inner nodes, labels): whether the way to a label turns there, and to which side.
+        self._rights, self._lefts = np.zeros((size - 1, size)), np.zeros((size - 1, size))
+        for label in range(size):
+            at = label
+            while parent[at] >= 0:
+                (self._rights if right[at] else self._lefts)[parent[at] - size, label] = 1
+                at = parent[at]
+
+    def probabilities(self, outputs: np.ndarray) -> np.ndarray:
+        """(rows, labels) float64. outputs: (rows, labels), of which the last column stands for no node."""
+        nodes = outputs[:, : len(self._rights)]
+        return np.exp(-(_products(np.logaddexp(0, -nodes), self._rights.T) + _products(np.logaddexp(0, nodes), self._lefts.T)))
 
 
 def train(texts: pa.Array, labels: np.ndarray, names: list[str], label_weights: np.ndarray, how: Training) -> tuple[FastTextFile, list]:
@@ -141,7 +198,7 @@ def train(texts: pa.Array, labels: np.ndarray, names: list[str], label_weights: 
     label_counts = np.bincount(labels, minlength=len(names))
     kept = {"epochs": how.epochs, "min_count": how.min_count}
     settings = Settings(how.settings.word_ngrams, bucket, how.settings.min_n, how.settings.max_n)
-    return FastTextFile(settings, words, counts, names, label_counts, inputs, outputs, kept), losses
+    return FastTextFile(settings, words, counts, names, label_counts, inputs, outputs, training=kept), losses
 
 
 def _order(digests: list[int], labels: np.ndarray, seed: int, epoch: int) -> np.ndarray:

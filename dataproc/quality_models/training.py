@@ -201,11 +201,12 @@ def _manifest(config: TrainingFile, model: Path, page: Path, report: dict[str, A
 def summary(version: Version, report: dict[str, Any]) -> str:
     """A report in lines for a person."""
     held, data = report["heldout"], report["data"]
+    joined = data["joined"]
     auc = "none (one label is missing)" if held["roc_auc"] is None else f"{held['roc_auc']:.4f}"
     lines = [
         f'{version.reference}  ({report["engine"]}, score: probability of "{report["positive"]}")',
-        f"  read {data['records']:,} records; {data['joined']['equal']:,} equal and {data['joined']['near']:,} nearly equal texts left out, "
-        f"{data['joined']['contradicting']:,} with contradicting labels",
+        f"  read {data['records']:,} records; {joined['equal']:,} equal and {joined['near']:,} nearly equal texts left out, "
+        f"{joined['contradicting']:,} with contradicting labels",
         f"  learnt from {_counted(data['train'])}; judged on {_counted(data['heldout'])} of {data['heldout_sites']:,} other sites",
         f"  held out: ROC-AUC {auc}, average precision {held['precision_recall']['average_precision']:.4f}, accuracy "
         f"{held['accuracy']:.4f}, calibration error {held['calibration']['expected_error']:.4f}",

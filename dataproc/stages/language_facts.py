@@ -9,18 +9,19 @@ from __future__ import annotations
 # A language in several lists is written in several scripts. Latin where a language is romanised by convenience alone is not counted.
 _WRITTEN_IN: dict[tuple[str, ...], str] = {
     ("Latn",): """
-        af als an ast az bar bcl br bs ca cbk ceb co crh cs cy da de diq dsb en eo es et eu ff fi fil fj fr frr fur fy ga gd gl gn gv ha haw
-        hif hmn hr hsb ht hu ia id ie ig ilo io is it jbo jv kk ku kw la lad lb lg li lij lmo ln lt lv mg mi min ms mt mwl nah nap nb nds nl nn
-        no ny nv oc om pam pap pfl pl pms pt qu rm rn ro rw sc scn sco se sg sh sk sl sm sn so sq sr ss st su sv sw szl tg tk tl tn to tpi tr
-        ts tt ty ug uz ve vec vep vi vls vo wa war wo xh yo za zea zu eml gom azb aa ach ak bm ee ki ay bi ch kg kl lu lua na nr om pcm sat
+        af als an ast az bar bcl br bs ca cbk ceb co crh cs cy da de diq dsb en eo es et eu ff fi fil fj fr frr fur fy ga gd gl gn
+        gv ha haw hif hmn hr hsb ht hu ia id ie ig ilo io is it jbo jv kk ku kw la lad lb lg li lij lmo ln lt lv mg mi min ms mt
+        mwl nah nap nb nds nl nn no ny nv oc om pam pap pfl pl pms pt qu rm rn ro rw sc scn sco se sg sh sk sl sm sn so sq sr ss
+        st su sv sw szl tg tk tl tn to tpi tr ts tt ty ug uz ve vec vep vi vls vo wa war wo xh yo za zea zu eml gom azb aa ach ak
+        bm ee ki ay bi ch kg kl lu lua na nr om pcm sat
     """,
     ("Cyrl",): """
-        ab av az ba be bg bs bua bxr ce crh cv kk kv koi krc ku ky lez mhr mk mn mrj myv mdf os ro ru rue sah sh sr tg tk tt tyv udm ug uk uz
-        xal azb cu inh kbd lbe ady
+        ab av az ba be bg bs bua bxr ce crh cv kk kv koi krc ku ky lez mhr mk mn mrj myv mdf os ro ru rue sah sh sr tg tk tt tyv
+        udm ug uk uz xal azb cu inh kbd lbe ady
     """,
-    (
-        "Arab",
-    ): "ar ary arz az azb ckb fa glk ha kk kmr ks ku ky lrc ms mzn pa pnb prs ps sd skr so sw tg tk ug ur uz acm ajp apc ars aeb bal",
+    ("Arab",): """
+        ar ary arz az azb ckb fa glk ha kk kmr ks ku ky lrc ms mzn pa pnb prs ps sd skr so sw tg tk ug ur uz acm ajp apc ars aeb bal
+    """,
     ("Hebr",): "he yi lad",
     ("Grek",): "el grc pnt",
     ("Armn",): "hy hyw ku",

@@ -134,6 +134,7 @@ def _scores(values: np.ndarray, empty: np.ndarray) -> np.ndarray:
 
 def pareto_draw(document: str, alpha: float, seed: int) -> float:
     """A draw from the Pareto distribution of Lomax, P(x > t) = (1 + t)^-alpha, that belongs to a document's id: so it is the same in every
-    run. Keeping what is above 1 - score is how GPT-3's crawl was filtered, with alpha 9 (Brown et al. 2020, arXiv 2005.14165, appendix A)."""
+    run. Keeping what is above 1 - score is how GPT-3's crawl was filtered, with alpha 9 (Brown et al. 2020, arXiv 2005.14165,
+    appendix A)."""
     uniform = (xxhash.xxh3_64_intdigest(f"pareto\0{seed}\0{document}".encode()) + 1) / 2**64
     return uniform ** (-1 / alpha) - 1

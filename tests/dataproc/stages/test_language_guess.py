@@ -79,7 +79,7 @@ def test_real_pages_are_not_lost(shared_data):
         if name is None or count < 3:
             continue
         stage = Language(LanguageConfig(keep=(name,)))
-        stage._model = labeller._model
+        stage._labeller = labeller._labeller
         for page, (code, score) in zip(pages, truth, strict=True):
             found = guess(page, stage)
             drops = found is not None and is_other(found, stage, MARGIN)
