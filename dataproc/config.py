@@ -243,6 +243,7 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
         for name in getattr(spec.config, "source_priority", ()):
             if name not in inputs:
                 raise ConfigError(f"{path}: stage {spec.key}: source_priority: {unknown_key(name, inputs).replace('key', 'input')}")
+    _check_domains(pipeline, path)
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
     if html is None:
         return
@@ -252,6 +253,17 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
         if "text" in spec.cls.inputs:
             raise ConfigError(f'{path}: stage "{spec.key}" reads text, but input "{html.name}" gives HTML: put extract before it')
     raise ConfigError(f'{path}: input "{html.name}" gives HTML: add the stage extract')
+
+
+def _check_domains(pipeline: Pipeline, path: str) -> None:
+    """A domain with rules of its own is the label of some input, unless a stage gives labels."""
+    labels = sorted({spec.domain for spec in pipeline.inputs})
+    for position, spec in enumerate(pipeline.record_stages):
+        if any("domain" in before.cls.outputs for before in pipeline.record_stages[:position]):
+            return
+        for name in getattr(spec.config, "by_domain", ()):
+            if name not in labels:
+                raise ConfigError(f"{path}: stage {spec.key}: by_domain: {unknown_key(name, labels).replace('key', 'domain')}")
 
 
 def _by_content(config: StrictModel, earlier: dict[str, Earlier]) -> dict[str, Any]:
