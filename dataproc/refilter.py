@@ -111,12 +111,12 @@ class Change:
         """Raises ConfigError when the version cannot be filtered in this way."""
         after = Rules(self.config).rules
         before = self.before()
-        for domain in (None, *sorted({*before.by_domain, *after.by_domain})):
-            for language in (None, *sorted(before.languages() | after.languages())):
-                self._refuse_looser(before.of(language, domain), after.of(language, domain), language, domain)
         labels = sorted(set(input_domains(self.parent).values()))
         if unknown := next((name for name in self.config.by_domain if name not in labels), None):
             raise ConfigError(f"{self.where}: by_domain: {unknown_key(unknown, labels).replace('key', 'domain')}")
+        for domain in (None, *sorted({*before.by_domain, *after.by_domain})):
+            for language in (None, *sorted(before.languages() | after.languages())):
+                self._refuse_looser(before.of(language, domain), after.of(language, domain), language, domain)
         if gone := [name for name in Rules(self.config).needed_signals() if name not in self.stored()]:
             raise ConfigError(
                 f"{self.where}: {gone[0]} is what a stage that cuts lines measures, and {self.parent.reference} was made without one: "

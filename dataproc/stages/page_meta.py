@@ -1,5 +1,5 @@
-"""What a page states about itself: title, author, date, site name, description, language. Read without parsing the page, so that it
-costs a small part of the fastest engine; a statement inside a script is believed, one inside a comment is not."""
+"""What a page states about itself: title, author, date, site name, description, language, licence. Read without parsing the page, so
+that it costs a small part of the fastest engine; a statement inside a script is believed, one inside a comment is not."""
 
 from __future__ import annotations
 
@@ -32,6 +32,33 @@ _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{0,2000})", re.IGNORECASE)
 _LANGUAGE = re.compile(r"""<html\s[^>]{0,1000}?\blang\s*=\s*["']?([a-z]{2,3}(?:[-_][a-z0-9]{1,8}){0,3})["'\s>]""", re.IGNORECASE)
 
 
+# A licence may be stated anywhere on a page, most often at its end.
+_LICENSED = re.compile(
+    r"""<(?:a|link)\s(?=[^<>]{0,1000}?\brel\s*=\s*["']?[^"'<>]{0,100}?\blicen[cs]e\b)[^<>]{0,1000}?\bhref\s*=\s*(?:"([^"<>]{1,500})"|'([^'<>]{1,500})'|([^\s"'<>]{1,500}))""",
+    re.IGNORECASE,
+)
+_LICENCE_NAMES = ("dcterms.license", "dc.license", "dcterms.rights", "dc.rights", "license", "copyright")
+_JSON_LICENCE = re.compile(r'"license"\s{0,10}:\s{0,10}"(https?:[^"<>]{1,500})"')
+_CREATIVE_COMMONS = re.compile(
+    r"https?://(?:www\.)?creativecommons\.org/(?:licenses/[a-z-]{2,11}/\d\.\d|publicdomain/(?:zero|mark)/1\.0)", re.IGNORECASE
+)
+
+
+def licence_url(page: str) -> str | None:
+    """The address of the licence that a page states: by a link of the relation `license`, in a meta element, in JSON-LD, or by Creative
+    Commons links if all of them name one licence (a page whose pictures have other licences says nothing of its text)."""
+    if found := _LICENSED.search(page):
+        return html.unescape(found[1] or found[2] or found[3])
+    stated = dict(reversed([*meta_elements(page[:HEAD_CHARACTERS])]))
+    for name in _LICENCE_NAMES:
+        if "://" in stated.get(name, ""):
+            return _clean(stated[name])
+    if found := _JSON_LICENCE.search(page):
+        return found[1]
+    linked = {found[0].lower().replace("http:", "https:").replace("//www.", "//"): found[0] for found in _CREATIVE_COMMONS.finditer(page)}
+    return next(iter(linked.values())) if len(linked) == 1 else None
+
+
 def page_meta(page: str) -> dict[str, str]:
     """Our keys and what a page states for them, entities resolved, white space joined, at most 500 characters each.
 
@@ -55,6 +82,8 @@ def page_meta(page: str) -> dict[str, str]:
         meta["title"] = _clean(title[1])
     if language := declared_language(head):
         meta["html_lang"] = language
+    if licence := licence_url(page):
+        meta["licence_url"] = licence
     return meta
 
 

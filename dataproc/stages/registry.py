@@ -14,6 +14,7 @@ BUILT_IN = {
     "language": "dataproc.stages.language:Language",
     "clean": "dataproc.stages.clean:Clean",
     "rules": "dataproc.stages.rules:Rules",
+    "licence": "dataproc.stages.licence:Licence",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
     "near_dedup": "dataproc.stages.near_dedup:NearDedup",
     "keep_rate": "dataproc.stages.keep_rate:KeepRate",
