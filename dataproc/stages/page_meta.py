@@ -38,23 +38,21 @@ _LICENSED = re.compile(
     re.IGNORECASE,
 )
 _LICENCE_NAMES = ("dcterms.license", "dc.license", "dcterms.rights", "dc.rights", "license", "copyright")
-_JSON_LICENCE = re.compile(r'"license"\s{0,10}:\s{0,10}"(https?:[^"<>]{1,500})"')
 _CREATIVE_COMMONS = re.compile(
     r"https?://(?:www\.)?creativecommons\.org/(?:licenses/[a-z-]{2,11}/\d\.\d|publicdomain/(?:zero|mark)/1\.0)", re.IGNORECASE
 )
 
 
-def licence_url(page: str) -> str | None:
-    """The address of the licence that a page states: by a link of the relation `license`, in a meta element, in JSON-LD, or by Creative
-    Commons links if all of them name one licence (a page whose pictures have other licences says nothing of its text)."""
+def stated_licence(page: str) -> str | None:
+    """The address of the licence that a page states by a link of the relation `license` or in a meta element."""
     if found := _LICENSED.search(page):
         return html.unescape(found[1] or found[2] or found[3])
-    stated = dict(reversed([*meta_elements(page[:HEAD_CHARACTERS])]))
-    for name in _LICENCE_NAMES:
-        if "://" in stated.get(name, ""):
-            return _clean(stated[name])
-    if found := _JSON_LICENCE.search(page):
-        return found[1]
+    stated = dict(meta_elements(page[:HEAD_CHARACTERS]))
+    return next((_clean(stated[name]) for name in _LICENCE_NAMES if "://" in stated.get(name, "")), None)
+
+
+def linked_licence(page: str) -> str | None:
+    """The Creative Commons licence that a page links to; None where it links to several, as one does whose pictures have theirs."""
     linked = {found[0].lower().replace("http:", "https:").replace("//www.", "//"): found[0] for found in _CREATIVE_COMMONS.finditer(page)}
     return next(iter(linked.values())) if len(linked) == 1 else None
 
@@ -82,7 +80,8 @@ def page_meta(page: str) -> dict[str, str]:
         meta["title"] = _clean(title[1])
     if language := declared_language(head):
         meta["html_lang"] = language
-    if licence := licence_url(page):
+    licence = stated_licence(page) or meta.pop("licence_url", None) or linked_licence(page)
+    if licence and "//" in licence:
         meta["licence_url"] = licence
     return meta
 

@@ -64,10 +64,11 @@ CC = "https://creativecommons.org/licenses/{}/4.0/"
 @pytest.mark.parametrize(
     ("head", "foot", "licence"),
     [
+        ('<script type="application/ld+json">{"@type": "ImageObject", "license": "' + CC.format("by-nd") + '"}</script>', f'<a href="{CC.format("by")}">1</a>', None),
         ("", f'<footer><a rel="license" href="{CC.format("by-nc")}">terms</a></footer>', "CC-BY-NC-4.0"),
         (f'<link href={CC.format("by")} rel="license">', "", "CC-BY-4.0"),
         (f'<meta name="dcterms.license" content="{CC.format("by-sa")}">', "", "CC-BY-SA-4.0"),
-        ('<script type="application/ld+json">{"license": "' + CC.format("by-nd") + '"}</script>', "", "CC-BY-ND-4.0"),
+        ('<script type="application/ld+json">{"@type": "Article", "license": "' + CC.format("by-nd") + '"}</script>', "", "CC-BY-ND-4.0"),
         ("", f'<footer>Text: <a href="{CC.format("by")}">free</a></footer>', "CC-BY-4.0"),
         ("", f'<img><a href="{CC.format("by")}">1</a><img><a href="{CC.format("by-nc")}">2</a>', None),
         ("", "", None),
