@@ -20,7 +20,8 @@ LEAST_ENCODED_ITEMS = 8  # of bytes or characters written one by one (StarCoder2
 _XML = np.frombuffer(b"<?xml version=", np.uint8)
 _FEED, _SPACE, _BACKSLASH = (ord(c) for c in "\n \\")
 # Kinds of bytes, as bits.
-_WORD, _HEX, _BASE64, _LOWER, _UPPER, _DIGIT, _BETWEEN = 1, 2, 4, 8, 16, 32, 64
+_WORD, _HEX, _BASE64, _LOWER, _UPPER, _DIGIT, _BETWEEN, _OF_ITEMS = 1, 2, 4, 8, 16, 32, 64, 128
+_LEAST_ITEMS_BYTES = 3 * LEAST_ENCODED_ITEMS - 1  # two digits each and one byte between them
 
 
 def _kinds() -> np.ndarray:
@@ -31,6 +32,7 @@ def _kinds() -> np.ndarray:
         kinds[code] |= _HEX if c in "0123456789abcdefABCDEF" else 0
         kinds[code] |= _BASE64 if c.isalnum() or c in "+/=" else 0
         kinds[code] |= _LOWER * c.islower() | _UPPER * c.isupper() | _DIGIT * c.isdigit()
+        kinds[code] |= _OF_ITEMS if kinds[code] & _HEX or code <= _SPACE or c in ",xu\\" else 0
         kinds[code] |= _BETWEEN if c in " \t\r\n,\"'+\\" else 0
     return kinds
 
@@ -40,8 +42,17 @@ def _spelled(phrases: tuple[str, ...]) -> np.ndarray:
     return np.array([list(phrase.encode().ljust(max(map(len, phrases)), b"\0")) for phrase in phrases], np.uint8)
 
 
+def _pairs(marks: np.ndarray) -> np.ndarray:
+    """(32,) uint32: which second letters follow a first one in some phrase, both by their last five bits."""
+    pairs = np.zeros(32, np.uint32)
+    for first, second in marks[:, :2] & 31:
+        pairs[first] |= np.uint32(1 << int(second))
+    return pairs
+
+
 _KINDS = _kinds()
 _MARKS, _STARCODER_MARKS = _spelled(GENERATED_MARKS), _spelled(STARCODER_GENERATED_MARKS)
+_PAIRS, _STARCODER_PAIRS = _pairs(_MARKS), _pairs(_STARCODER_MARKS)
 
 
 @kernel
@@ -85,7 +96,7 @@ def _count_lines(data, start, end, out):
 
 
 @kernel
-def _marks_in(data, start, end, lines, marks):
+def _marks_in(data, start, end, lines, marks, pairs):
     """How often one of the marks, which are in lower case, stands in the first lines."""
     found = 0
     for i in range(start, min(end, start + _HEADER_BYTES)):
@@ -94,6 +105,8 @@ def _marks_in(data, start, end, lines, marks):
             lines -= 1
             if lines == 0:
                 break
+        if i + 1 == end or not (pairs[b & 31] >> np.uint32(data[i + 1] & 31)) & np.uint32(1):
+            continue
         lower = b | 32 if 65 <= b <= 90 else b
         for row in range(len(marks)):
             if marks[row, 0] != lower:
@@ -147,13 +160,34 @@ def _items(data, start, i, end):
 def _run(data, i, end):
     """(bytes of the run of base64 characters from byte i on, whether it is encoded data: long, with digits, and of letters in both cases
     or of hexadecimal digits alone)."""
-    k, every, some = i, np.uint8(_HEX), np.uint8(0)
+    k = i
     while k < end and _KINDS[data[k]] & _BASE64:
-        every &= _KINDS[data[k]]
-        some |= _KINDS[data[k]]
         k += 1
+    if k - i < LEAST_ENCODED_BYTES:
+        return k - i, False
+    every, some = np.uint8(_HEX), np.uint8(0)
+    for place in range(i, k):
+        every &= _KINDS[data[place]]
+        some |= _KINDS[data[place]]
     mixed = some & _LOWER and some & _UPPER
-    return k - i, bool(k - i >= LEAST_ENCODED_BYTES and some & _DIGIT and (mixed or every))
+    return k - i, bool(some & _DIGIT and (mixed or every))
+
+
+@kernel
+def _has_stretch(data, i, end, kind, size):
+    """Whether so many bytes in a row are of a kind, from one on that is above a blank and no comma. Most texts are told by few of their
+    bytes: the last of a stretch that could begin here is looked at first, and what is not of the kind is begun after."""
+    while i + size <= end:
+        if data[i] <= _SPACE or data[i] == 44:
+            i += 1
+            continue
+        k = i + size - 1
+        while k >= i and _KINDS[data[k]] & kind:
+            k -= 1
+        if k < i:
+            return True
+        i = k + 1
+    return False
 
 
 @kernel
@@ -181,11 +215,12 @@ def _count_encoded(data, start, end, out):
 def count_code(data, start, end, out):
     """Counts one document, data[start:end], into out (COUNTS,) int64: the counts of CODE. Time is linear in the document."""
     _count_lines(data, start, end, out)
-    out[Count.GENERATED_MARKS] = _marks_in(data, start, end, HEADER_LINES, _MARKS)
-    out[Count.STARCODER_GENERATED_MARKS] = _marks_in(data, start, end, STARCODER_HEADER_LINES, _STARCODER_MARKS)
+    out[Count.GENERATED_MARKS] = _marks_in(data, start, end, HEADER_LINES, _MARKS, _PAIRS)
+    out[Count.STARCODER_GENERATED_MARKS] = _marks_in(data, start, end, STARCODER_HEADER_LINES, _STARCODER_MARKS, _STARCODER_PAIRS)
     for i in range(start, min(end, start + _XML_BYTES)):
         same = i + len(_XML) <= min(end, start + _XML_BYTES)
         for k in range(len(_XML)):
             same = same and data[i + k] == _XML[k]
         out[Count.XML_DECLARATIONS] += same
-    _count_encoded(data, start, end, out)
+    if _has_stretch(data, start, end, _BASE64, LEAST_ENCODED_BYTES) or _has_stretch(data, start, end, _OF_ITEMS, _LEAST_ITEMS_BYTES):
+        _count_encoded(data, start, end, out)
