@@ -19,6 +19,7 @@ _HEAD, _TAIL = 40_000, 10_000  # characters of a text that are looked at
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+() -]{2,200})", re.IGNORECASE)
 _TERM = re.compile(r"\(|\)|[A-Za-z0-9.+-]+")
 _WORD = re.compile(r"[a-z0-9]+(?:\.[0-9]+)*\+?")
+_LOWER = {code: code + 32 for code in range(65, 91)}  # of ASCII alone, so that places stay what they are
 _LINK = re.compile(
     r"creativecommons\.org/(?:licen[cs]es/(?P<cc>(?:by|nc|sa|nd)(?:-(?:by|nc|sa|nd))*)/(?P<cc_version>\d\.\d)|publicdomain/(?P<free>zero|mark)/1\.0)"
     r"|opensource\.org/licen[cs]es?/(?P<osi>[a-z0-9.-]*[a-z0-9])|(?P<apache>apache\.org/licen[cs]es/license-2\.0)"
@@ -29,6 +30,7 @@ _CC_SHORT = re.compile(r"\bCC[ -](BY(?:[ -](?:NC|SA|ND))*)(?:[ -](?:v\.? ?)?(\d\
 _CC_LONG = re.compile(
     r"creative commons (attribution(?: (?:non ?commercial|share ?alike|no ?deriv(?:ative)?s?(?: works)?))*)(?: (\d\.\d))?"
 )
+_ANCHOR = re.compile(r"under |governed by ")
 _CC_WORDS = {"by": "attribution", "nc": "noncommercial", "sa": "sharealike", "nd": "noderiv"}
 _UNDER = r"(?:under|governed by) (?:an? |the )?(?:(?:terms|conditions)(?: and conditions)? of )?(?:an? |the )?(?:version [\d.]+ of the )?"
 _GNU_NOTICE = re.compile(r"gnu (?:(lesser|library|affero) )?general public licen[cs]e(?=(?: version \d(?:\.\d)?)? as published by)")
@@ -56,27 +58,42 @@ class Finding:
 
 @dataclass(frozen=True)
 class Known:
-    """licences.yaml. identifiers: in lower case -> as SPDX writes it, kind; texts, names: expressions whose named group tells, by its
-    number, the identifier in text_licences or name_licences."""
+    """licences.yaml. identifiers: in lower case -> as SPDX writes it, kind; texts: (identifier, words that stand in every match,
+    expression), the more particular first; names: an expression whose named group tells, by its number, the identifier in name_licences."""
 
     identifiers: dict[str, tuple[str, Kind]]
-    texts: re.Pattern[str]
-    text_licences: list[str]
+    texts: list[tuple[str, str, re.Pattern[str]]]
     names: re.Pattern[str]
     name_licences: list[str]
+
+
+def _literal(expression: str) -> str:
+    """The longest text that stands in every match of an expression of plain words, groups, sets and `?`."""
+    chunks, depth = [""], 0
+    for c in expression:
+        if c in "?" and not depth:
+            chunks[-1] = chunks[-1][:-1]
+        if c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        if depth or c in "?.)]":
+            chunks += [""] if chunks[-1] else []
+        else:
+            chunks[-1] += c
+    return max(chunks, key=len)
 
 
 @functools.cache
 def _known() -> Known:
     data: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "licences.yaml").read_text())
     identifiers: dict[str, tuple[str, Kind]] = {name.lower(): (name, kind) for kind in KINDS[:-1] for name in data[kind]}
-    texts = "|".join(f"(?P<t{n}>{'|'.join(found)})" for n, found in enumerate(data["texts"].values()))
+    texts = [(name, _literal(one), re.compile(rf"(?<![a-z0-9]){one}")) for name, found in data["texts"].items() for one in found]
     names = "|".join(f"(?P<n{n}>{'|'.join(found)})" for n, found in enumerate(data["names"].values()))
     return Known(
         identifiers,
-        re.compile(rf"(?<![a-z0-9])(?:{texts})"),
-        list(data["texts"]),
-        re.compile(rf"(?<![a-z0-9]){_UNDER}(?:{names})(?!(?!v\d)[a-z])"),
+        texts,
+        re.compile(rf"{_UNDER}(?:{names})(?!(?!v\d)[a-z])"),
         list(data["names"]),
     )
 
@@ -211,11 +228,12 @@ class _Words:
     """The words of a text in lower case, joined by one space, and where each stands in it."""
 
     def __init__(self, text: str):
-        # Character by character, so that places stay what they are.
-        lower = text.lower() if text.isascii() else "".join(c.lower() if c.isascii() else c for c in text)
-        found = list(_WORD.finditer(lower))
-        self.joined = " ".join(word[0] for word in found)
-        self._starts = [word.start() for word in found]
+        self._lower = text.lower() if text.isascii() else text.translate(_LOWER)
+        self.joined = " ".join(_WORD.findall(self._lower))
+
+    @functools.cached_property
+    def _starts(self) -> list[int]:
+        return [word.start() for word in _WORD.finditer(self._lower)]
 
     def position(self, place: int) -> int:
         """Of the word at a place of `joined`, in the text."""
@@ -229,9 +247,12 @@ def _words(text: str) -> _Words:
 
 def _texts(text: str) -> Findings:
     words = _words(text)
-    known = _known()
-    for found in known.texts.finditer(words.joined):
-        yield known.text_licences[int(found.lastgroup[1:])], "text", words.position(found.start())
+    taken: list[tuple[int, int]] = []  # a phrase within another one is a part of it
+    for licence, literal, expression in _known().texts:
+        for found in expression.finditer(words.joined) if literal in words.joined else ():
+            if not any(start <= found.start() < end for start, end in taken):
+                taken.append(found.span())
+                yield licence, "text", words.position(found.start())
     # The notice that the GNU licences ask for is as good as their text.
     yield from ((licence, "text", place) for licence, _, place in _gnu_notices(words))
 
@@ -269,7 +290,10 @@ def _names(text: str) -> Findings:
         ]
         yield _creative_commons(parts, found[2]), "name", words.position(found.start())
     known = _known()
-    for found in known.names.finditer(words.joined):
+    for start in _ANCHOR.finditer(words.joined):
+        found = known.names.match(words.joined, start.start())
+        if not found:
+            continue
         licence = known.name_licences[int(found.lastgroup[1:])]
         if licence in ("GPL", "LGPL", "AGPL"):
             licence = _gnu(licence, words.joined[found.end() : found.end() + 250])
