@@ -38,9 +38,7 @@ _LICENSED = re.compile(
     re.IGNORECASE,
 )
 _LICENCE_NAMES = ("dcterms.license", "dc.license", "dcterms.rights", "dc.rights", "license", "copyright")
-_CREATIVE_COMMONS = re.compile(
-    r"https?://(?:www\.)?creativecommons\.org/(?:licenses/[a-z-]{2,11}/\d\.\d|publicdomain/(?:zero|mark)/1\.0)", re.IGNORECASE
-)
+_CREATIVE_COMMONS = re.compile(r"creativecommons\.org/(?:licenses/[a-z-]{2,11}/\d\.\d|publicdomain/(?:zero|mark)/1\.0)")
 
 
 def stated_licence(page: str) -> str | None:
@@ -53,8 +51,8 @@ def stated_licence(page: str) -> str | None:
 
 def linked_licence(page: str) -> str | None:
     """The Creative Commons licence that a page links to; None where it links to several, as one does whose pictures have theirs."""
-    linked = {found[0].lower().replace("http:", "https:").replace("//www.", "//"): found[0] for found in _CREATIVE_COMMONS.finditer(page)}
-    return next(iter(linked.values())) if len(linked) == 1 else None
+    linked = {found[0] for found in _CREATIVE_COMMONS.finditer(page)}
+    return f"https://{linked.pop()}/" if len(linked) == 1 else None
 
 
 def page_meta(page: str) -> dict[str, str]:
