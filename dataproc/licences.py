@@ -17,8 +17,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 GATE = r"licen[cs]e|spdx|creative|commons|\bcc[ -]?(?:by|0)|permission|redistribution|warranty|public|non-?commercial"
 _HEAD, _TAIL = 40_000, 10_000  # characters of a text that are looked at
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9.+() -]{2,200})", re.IGNORECASE)
-_TERM = re.compile(r"\(|\)|[A-Za-z0-9.+-]+")
+_TERM = re.compile(r"\(|\)|[A-Za-z0-9][A-Za-z0-9.+-]*")
 _WORD = re.compile(r"[a-z0-9]+(?:\.[0-9]+)*\+?")
+_MOST_BRACKETS = 50  # of an expression: they are read by recursion
 _LOWER = {code: code + 32 for code in range(65, 91)}  # of ASCII alone, so that places stay what they are
 _LINK = re.compile(
     r"creativecommons\.org/(?:licen[cs]es/(?P<cc>(?:by|nc|sa|nd)(?:-(?:by|nc|sa|nd))*)/(?P<cc_version>\d\.\d)|publicdomain/(?P<free>zero|mark)/1\.0)"
@@ -102,6 +103,8 @@ def kind_of(expression: str) -> Kind:
     """The kind of an SPDX expression: with OR the freest choice counts, with AND the least free; an exception (WITH) only makes freer.
     What is not known, or no expression, is unknown."""
     terms = _TERM.findall(expression)
+    if terms.count("(") > _MOST_BRACKETS:
+        return "unknown"
     try:
         kind = _any_of(terms)
     except IndexError:
