@@ -73,6 +73,7 @@ def test_what_people_write(text, licence, kind, found):
         "He lost his driving license under the bridge.",
         "The MIT is in Cambridge, and the Apache are a people.",
         "A licence to kill",
+        "The film was released into the public domain in 1999.",
         "The GNU General Public License is widely used.",
         "SPDX-License-Identifier:\n",
         "The CC BYTE was lost, CCBY too.",
