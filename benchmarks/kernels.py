@@ -123,7 +123,7 @@ def kept_by_rule(column: pa.Array) -> None:
     for preset in PRESETS:
         chosen = select((preset,), {})
         values = {SIGNAL_PREFIX + name: signal for name, signal in compute(column, chosen.signals()).items()}
-        verdicts = judge(chosen.of, [None] * len(column), pa.table(values))
+        verdicts = judge(chosen, [None] * len(column), [None] * len(column), pa.table(values))
         broken = Counter(name for verdict in verdicts for name in (verdict.rule, *verdict.detail.get("also", ())))
         parts = [f"{rule.name.partition('.')[2]} {len(column) - broken[rule.name]}" for rule in chosen.rules]
         print(f"  {preset}: {len(column) - len(verdicts)} of {len(column)} kept ({', '.join(parts)})")

@@ -252,6 +252,7 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
         for name in getattr(spec.config, "source_priority", ()):
             if name not in inputs:
                 raise ConfigError(f"{path}: stage {spec.key}: source_priority: {unknown_key(name, inputs).replace('key', 'input')}")
+    _check_domains(pipeline, path)
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
     if html is None:
         return
@@ -267,6 +268,17 @@ def _shown(config: StrictModel) -> dict[str, Any]:
     """A stage's configuration for people: models of the store by their reference."""
     references = {str(file): file.reference for file in data_files(config) if isinstance(file, StoredModel)}
     return _replace(config.model_dump(mode="json"), references)
+
+
+def _check_domains(pipeline: Pipeline, path: str) -> None:
+    """A domain with rules of its own is the label of some input, unless a stage gives labels."""
+    labels = sorted({spec.domain for spec in pipeline.inputs})
+    for position, spec in enumerate(pipeline.record_stages):
+        if any("domain" in before.cls.outputs for before in pipeline.record_stages[:position]):
+            return
+        for name in getattr(spec.config, "by_domain", ()):
+            if name not in labels:
+                raise ConfigError(f"{path}: stage {spec.key}: by_domain: {unknown_key(name, labels).replace('key', 'domain')}")
 
 
 def _by_content(config: StrictModel, earlier: dict[str, Earlier]) -> dict[str, Any]:

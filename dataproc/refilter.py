@@ -19,7 +19,7 @@ from dataproc.execution import Executor, run_units
 from dataproc.plan import work_folder
 from dataproc.progress import Progress
 from dataproc.provenance import code_version, library_versions
-from dataproc.refilter_workers import JUDGE, LEDGER, STAGE, JudgeWorker, LedgerWorker
+from dataproc.refilter_workers import JUDGE, LEDGER, STAGE, JudgeWorker, LedgerWorker, input_domains
 from dataproc.rules.presets import Rule, RuleSet
 from dataproc.stages.registry import GLOBAL_STAGES, stage_class
 from dataproc.stages.rules import Rules, RulesConfig
@@ -27,7 +27,7 @@ from dataproc.versions import DOCUMENTS, Version, describe_schema, now, open_ver
 from store import artefacts, files
 from store.digests import json_digest
 from store.errors import CheckFailed, ConfigError
-from store.strict_yaml import read_yaml, validate
+from store.strict_yaml import read_yaml, unknown_key, validate
 
 
 def refilter(
@@ -111,9 +111,12 @@ class Change:
         """Raises ConfigError when the version cannot be filtered in this way."""
         after = Rules(self.config).rules
         before = self.before()
-        for language in (None, *sorted({*before.by_language, *after.by_language})):
-            self._refuse_looser(before.of(language), after.of(language), language)
-        self._refuse_looser_exceptions(before, after)
+        labels = sorted(set(input_domains(self.parent).values()))
+        if unknown := next((name for name in self.config.by_domain if name not in labels), None):
+            raise ConfigError(f"{self.where}: by_domain: {unknown_key(unknown, labels).replace('key', 'domain')}")
+        for domain in (None, *sorted({*before.by_domain, *after.by_domain})):
+            for language in (None, *sorted(before.languages() | after.languages())):
+                self._refuse_looser(before.of(language, domain), after.of(language, domain), language, domain)
         if gone := [name for name in Rules(self.config).needed_signals() if name not in self.stored()]:
             raise ConfigError(
                 f"{self.where}: {gone[0]} is what a stage that cuts lines measures, and {self.parent.reference} was made without one: "
@@ -135,7 +138,8 @@ class Change:
                 "after the rules: run the pipeline with these rules"
             )
 
-    def _refuse_looser(self, before: tuple[Rule, ...], after: tuple[Rule, ...], language: str | None) -> None:
+    def _refuse_looser(self, before: tuple[Rule, ...], after: tuple[Rule, ...], language: str | None, domain: str | None) -> None:
+        kind = "".join(f" for {value}" for value in (language, domain and f"the domain {domain}") if value)
         for old in before:
             if not any(_at_least_as_strict(new, old) for new in after):
                 now = next((rule for rule in after if rule.signal == old.signal and (rule.least is None) == (old.least is None)), None)
@@ -148,14 +152,9 @@ class Change:
                     else "it would not apply"
                 )
                 raise ConfigError(
-                    f"{self.where}: {old.name}{f' for {language}' if language else ''}: {then}, and documents that {self.parent.reference} "
+                    f"{self.where}: {old.name}{kind}: {then}, and documents that {self.parent.reference} "
                     "dropped would stay: their texts are not in it; run the pipeline with these rules"
                 )
-
-    def _refuse_looser_exceptions(self, before: RuleSet, after: RuleSet) -> None:
-        """A language that the new rules leave alone must have been left alone."""
-        for language in sorted(set().union(*(rule.not_for for rule in after.rules), *(rule.not_for for rule in before.rules))):
-            self._refuse_looser(before.of(language), after.of(language), language)
 
     def _edits_text_after_rules(self) -> str | None:
         names = [next(iter(entry)) for entry in self.stages]
@@ -186,7 +185,8 @@ class _Refilter:
         common = {"work": self.work, "version": self.parent.url, "compression": self.compression}
         config = self.change.config.model_dump(mode="json")
         judged = self._run("judging", JudgeWorker, {**common, "config": config})
-        ledger = self._run("decisions", LedgerWorker, {**common, "shards": self.shards})
+        by_domain = bool(self.change.before().by_domain or self.change.config.by_domain)
+        ledger = self._run("decisions", LedgerWorker, {**common, "shards": self.shards, "by_domain": by_domain})
         return self._commit(judged, ledger)
 
     def _run(self, step: str, worker: type, arguments: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from dataproc.parquet import RowGroupWriter, iterate_batches, read_table, write_
 from dataproc.plan import unit_file
 from dataproc.receipts import FILE_SUFFIXES, read_standing, write_receipt
 from dataproc.rules.signals import compute
+from dataproc.sources.base import InputSpec
 from dataproc.stages.registry import GLOBAL_STAGES
 from dataproc.stages.rules import Rules, RulesConfig, judge
 from dataproc.statistics import DropSamples, Statistics
@@ -39,9 +40,16 @@ DROPPED_SCHEMA = pa.schema(
         ("threshold", pa.float64()),
         ("detail", pa.string()),  # JSON object without the URL
         ("language", pa.string()),
+        ("domain", pa.string()),
         ("text_key", pa.string()),
     ]
 )
+
+
+def input_domains(version: Version) -> dict[str, str]:
+    """Name of each input that a version was made of -> its domain label."""
+    default = InputSpec.model_fields["domain"].default  # the manifest leaves defaults out
+    return {entry["name"]: entry.get("domain", default) for entry in version.manifest["config"]["inputs"]}
 
 
 class JudgeWorker:
@@ -100,9 +108,13 @@ class JudgeWorker:
         statistics.observe_signals({name: columns[name] for name in self.stage.rules.signals()})
         made = pa.StructArray.from_arrays(list(columns.values()), fields=list(self.schema.field("signals").type))
         table = table.set_column(table.schema.get_field_index("signals"), self.schema.field("signals"), made)
-        verdicts = judge(self.stage.rules.of, languages, flat)
+        verdicts = judge(self.stage.rules, languages, table.column("domain").to_pylist(), flat)
         dropped = []
-        lost = table.select(["id", "source", "url", "language", "text"]).take(pa.array([v.row for v in verdicts], pa.int64())).to_pylist()
+        lost = (
+            table.select(["id", "source", "domain", "url", "language", "text"])
+            .take(pa.array([v.row for v in verdicts], pa.int64()))
+            .to_pylist()
+        )
         for verdict, row in zip(verdicts, lost, strict=True):
             samples.offer(
                 STAGE,
@@ -123,6 +135,7 @@ class JudgeWorker:
                     "threshold": verdict.threshold,
                     "detail": json.dumps(verdict.detail),
                     "language": row["language"],
+                    "domain": row["domain"],
                     "text_key": text_key(row["text"]),
                 }
             )
@@ -134,9 +147,11 @@ class JudgeWorker:
 class LedgerWorker:
     """Rewrites the decisions of single shards: what is dropped now, and the copies of what is dropped now."""
 
-    def __init__(self, work: str, version: str, shards: int, compression: str):
-        self.work, self.shards, self.compression = work, shards, compression
+    def __init__(self, work: str, version: str, shards: int, compression: str, by_domain: bool):
+        """by_domain: whether the rules that the documents had, or those they get, differ by domain."""
+        self.work, self.shards, self.compression, self.by_domain = work, shards, compression, by_domain
         self.version = Version(version, artefacts.load(version).manifest)
+        self.domains = input_domains(self.version)
 
     def close(self) -> None:
         """Holds nothing open."""
@@ -190,11 +205,15 @@ class LedgerWorker:
         winner = _winner(row)
         detail = json.loads(row["detail"] or "{}")
         if winner in winners:
-            # A copy of a document that is dropped now. With the same text and language it has the same signals, so the same rule takes it.
+            # A copy of a document that is dropped now. With the same text and language it has the same signals, so the same rule takes it,
+            # unless it is of a domain with other rules.
             lost = winners[winner]
+            other = "domain" if self.by_domain and self.domains.get(row["source"]) != lost["domain"] else None
             if detail.get("text_key") != lost["text_key"] or detail.get("language") != lost["language"]:
+                other = "text or language"
+            if other:
                 raise CheckFailed(
-                    f"{row['id']} lost to {winner}, which the new rules drop; its own text or language is not the same and may "
+                    f"{row['id']} lost to {winner}, which the new rules drop; its own {other} is not the same and may "
                     f"pass them, but is not in {self.version.reference}: run the pipeline with these rules"
                 )
         if lost is None:

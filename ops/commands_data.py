@@ -155,7 +155,9 @@ def report(
 @app.command(epilog="example: headrace data refilter web@v1 rules.yaml --label v1-strict")
 def refilter(
     version: VersionArgument,
-    rules: Annotated[str, typer.Argument(metavar="RULES.yaml", help="The keys of the rules stage: use, set, by_language, signals.")],
+    rules: Annotated[
+        str, typer.Argument(metavar="RULES.yaml", help="The keys of the rules stage: use, set, by_language, by_domain, signals.")
+    ],
     label: Annotated[str, typer.Option(help="Label of the new version.")],
     store: StoreOption = None,
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster. Default: RAY_ADDRESS, else this machine.")] = None,

@@ -146,11 +146,14 @@ def _inside(where: list) -> str:
 def _keys_at(model: type[BaseModel], where: list) -> list[str]:
     """The keys of the model found by walking a location from the root model."""
     current: Any = model
+    of_a_dict = False  # the next part is a key that the user chose
     for part in where:
-        if isinstance(part, int):
+        if isinstance(part, int) or of_a_dict:
+            of_a_dict = False
             continue
         field = getattr(current, "model_fields", {}).get(part)
         current = _model_in(field.annotation) if field else None
+        of_a_dict = field is not None and get_origin(field.annotation) is dict
     return sorted(getattr(current, "model_fields", {}))
 
 

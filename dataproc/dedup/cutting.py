@@ -129,7 +129,7 @@ class Cutter:
         some = result.table.take(pa.array(rows))
         signals = some.column("signals").combine_chunks()
         flat = pa.table({SIGNAL_PREFIX + one.name: signals.field(one.name) for one in signals.type})
-        for verdict in judge(self.rules.rules.of, some.column("language").to_pylist(), flat):
+        for verdict in judge(self.rules.rules, some.column("language").to_pylist(), some.column("domain").to_pylist(), flat):
             row = rows[verdict.row]
             detail = {**verdict.detail, "after": STAGE}
             result.verdicts.setdefault(row, (Rules.name, Verdict(row, verdict.rule, verdict.value, verdict.threshold, detail)))

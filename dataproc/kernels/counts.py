@@ -22,6 +22,9 @@ _NAMES = (
     *(f"DUPLICATE_{n}_DATATROVE" for n in range(5, 11)), *(f"DUPLICATE_{n}_DOLMA" for n in range(5, 11)),
     *(f"ALL_{n}_DOLMA" for n in range(5, 11)),
     *(f"SCRIPT_{name.upper()}" for name in (*SCRIPTS, "other")),
+    # Of source code and of formulas (code.py, formulas.py).
+    "ALL_LINES", "LONGEST_LINE", "COMMENT_LINES", "GENERATED_MARKS", "STARCODER_GENERATED_MARKS", "XML_DECLARATIONS", "ENCODED_BYTES",
+    "LONGEST_ENCODED", "FORMULAS", "FORMULA_CHARACTERS",
 )  # fmt: skip
 Count = IntEnum("Count", _NAMES, start=0)
 COUNTS = len(Count)
@@ -36,4 +39,6 @@ REPEATS = 32  # n-grams: TOP_*, DUPLICATE_n*, ALL_n*, LONGEST_REPEAT; they are m
 SHAPES = 64  # what each word is made of and how long it is: *_WORDS of a kind, LONGEST_WORD, TWICE_MEDIAN_WORD
 PARAGRAPH_COPIES = 128  # the same of paragraphs
 SENTENCES = 256
-EVERYTHING = DISTINCT | LINE_COPIES | PARAGRAPH_COPIES | SENTENCES | STOPS | COMPRESSION | PHRASES | REPEATS | SHAPES
+CODE = 512  # lines as they are written, comments, marks of generated files, encoded data: ALL_LINES to LONGEST_ENCODED
+FORMULA = 1024  # FORMULAS, FORMULA_CHARACTERS
+EVERYTHING = DISTINCT | LINE_COPIES | PARAGRAPH_COPIES | SENTENCES | STOPS | COMPRESSION | PHRASES | REPEATS | SHAPES | CODE | FORMULA

@@ -1,7 +1,8 @@
 """Line editing on the buffers: lines that rules turn away are left out, the rest is written straight to a new buffer.
 
 Rules, in this order: `boilerplate` and `refinedweb` look at a line as it is, `c4` cuts citation marks out of it and looks at the rest.
-Spans that are cut are whole lines or ASCII marks, so no character is ever split.
+Spans that are cut are whole lines or ASCII marks, so no character is ever split. Where mathematics is kept, a line that holds a formula,
+or a part of one, stays whatever the rules say of it, and no citation mark is cut out of the formula.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import yaml
 from dataproc.kernels import scratch
 from dataproc.kernels.columns import chunks, from_buffers
 from dataproc.kernels.compiling import kernel, ready
+from dataproc.kernels.formulas import next_formula
 from dataproc.kernels.lists import POLICY_PHRASES
 from dataproc.kernels.places import code_at, previous
 from dataproc.kernels.primitives import class_of, encode, hash_span
 from dataproc.kernels.unicode import ALPHA, DIGIT, MARK, SPACE, UPPER
 
-C4, BOILERPLATE, REFINEDWEB = 1, 2, 4
+C4, BOILERPLATE, REFINEDWEB, KEEP_MATH = 1, 2, 4, 8
 _FLAGS: dict[str, int] = {"c4": C4, "boilerplate": BOILERPLATE, "refinedweb": REFINEDWEB}
 # Raffel et al. 2020, section 2.2; the longest word as in their code.
 C4_LEAST_WORDS = 3
@@ -254,14 +256,43 @@ def _trimmed(data, start, end, stage, classes):
 
 
 @kernel
-def edit(data, offsets, flags, stage, classes, lowers, keys, kinds, rules, policy, lengths, buffer, starts, out, out_offsets, lines, cut):
+def _move_on(data, first, i, end, span):
+    """Makes span (2,) the first formula that ends after byte i."""
+    while span[1] <= i < end:
+        span[0], span[1] = next_formula(data, first, span[1], end)
+        if span[0] == end:
+            span[1] = end + 1
+
+
+@kernel
+def _without_citations(data, first, i, stop, end, span, flags, out, o):
+    """Writes a line, data[i:stop], without citation marks to out[o:]; formulas as they are, where they are kept. Returns its end there."""
+    while i < stop:
+        if flags & KEEP_MATH:
+            _move_on(data, first, i, end, span)
+        if data[i] == 91 and not (flags & KEEP_MATH and i >= span[0]):
+            size = _citation(data, i, stop)
+            if size > 0:
+                i += size
+                continue
+        out[o] = data[i]
+        o += 1
+        i += 1
+    return o
+
+
+@kernel
+def edit(
+    data, offsets, flags, stage, classes, lowers, keys, kinds, rules, policy, lengths, buffer, starts, span, out, out_offsets, lines, cut
+):
     """Writes the texts without the lines that the rules turn away to out (as long as data), their ends to out_offsets, and how many
-    lines that are not blank they had and lost to lines and cut (rows,). The texts must be valid UTF-8."""
+    lines that are not blank they had and lost to lines and cut (rows,). span: (2,) int64 to work in. The texts must be valid UTF-8."""
     o = np.int64(0)
     out_offsets[0] = 0
     for row in range(len(offsets) - 1):
         i, end = offsets[row], offsets[row + 1]
-        first = o
+        first, text = o, i
+        span[0], span[1] = i, i
         written = False  # a line of this text: the next one is put after a line feed
         while i <= end:
             stop = i
@@ -271,31 +302,24 @@ def edit(data, offsets, flags, stage, classes, lowers, keys, kinds, rules, polic
             if written:
                 out[o] = 10
                 o += 1
-            keep = True
-            if _trimmed(data, i, stop, stage, classes) == i:
+            at = o
+            keep, formula = True, False
+            blank = _trimmed(data, i, stop, stage, classes) == i
+            if not blank:
+                lines[row] += 1
+                if flags & KEEP_MATH:
+                    _move_on(data, text, i, end, span)
+                    formula = span[0] < stop
+                if flags & (BOILERPLATE | REFINEDWEB) and not formula:
+                    keep = not _is_frame(data, i, stop, flags, stage, classes, lowers, buffer, starts, keys, kinds, rules)
+            if flags & C4 and keep and not blank:
+                o = _trimmed(out, at, _without_citations(data, text, i, stop, end, span, flags, out, o), stage, classes)
+                keep = o > at and (formula or _passes_c4(out, at, o, stage, classes, policy, lengths))
+            elif keep:
                 for k in range(i, stop):
                     out[o] = data[k]
                     o += 1
-            else:
-                lines[row] += 1
-                if flags & (BOILERPLATE | REFINEDWEB):
-                    keep = not _is_frame(data, i, stop, flags, stage, classes, lowers, buffer, starts, keys, kinds, rules)
-                if keep:
-                    at = o
-                    k = i
-                    while k < stop:
-                        if flags & C4 and data[k] == 91:
-                            size = _citation(data, k, stop)
-                            if size > 0:
-                                k += size
-                                continue
-                        out[o] = data[k]
-                        o += 1
-                        k += 1
-                    if flags & C4:
-                        o = _trimmed(out, at, o, stage, classes)
-                        keep = o > at and _passes_c4(out, at, o, stage, classes, policy, lengths)
-                cut[row] += not keep
+            cut[row] += not keep
             if keep:
                 written = True
             else:
@@ -315,14 +339,14 @@ class Edited:
     cut: np.ndarray
 
 
-def edited(column: pa.Array | pa.ChunkedArray, rules: tuple[str, ...]) -> Edited:
-    """The texts without the lines that the rules (c4, boilerplate, refinedweb) turn away; null stays null. The texts must be valid UTF-8
-    (`tidied` checks that)."""
-    flags = 0
+def edited(column: pa.Array | pa.ChunkedArray, rules: tuple[str, ...], keep_math: bool = False) -> Edited:
+    """The texts without the lines that the rules (c4, boilerplate, refinedweb) turn away; null stays null. keep_math: lines with formulas
+    stay. The texts must be valid UTF-8 (`tidied` checks that)."""
+    flags = KEEP_MATH if keep_math else 0
     for rule in rules:
         flags |= _FLAGS[rule]
     t = scratch.tables()
-    buffer, starts = np.empty(_BUFFER, np.uint8), np.empty(FRAME_WORDS + 1, np.int64)
+    buffer, starts, span = np.empty(_BUFFER, np.uint8), np.empty(FRAME_WORDS + 1, np.int64), np.empty(2, np.int64)
     made = []
     for part in chunks(column):
         rows = len(part)
@@ -340,6 +364,7 @@ def edited(column: pa.Array | pa.ChunkedArray, rules: tuple[str, ...]) -> Edited
                 *_policy(),
                 buffer,
                 starts,
+                span,
                 out,
                 offsets,
                 lines,

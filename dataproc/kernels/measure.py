@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from dataproc.kernels import scratch as s
+from dataproc.kernels.code import count_code
 from dataproc.kernels.columns import TextBuffers, chunks
 from dataproc.kernels.compiling import compiled_once, kernel
 from dataproc.kernels.compression import compressed_size
-from dataproc.kernels.counts import COMPRESSION, COUNTS, DISTINCT, EVERYTHING, REPEATS, SHAPES, Count
+from dataproc.kernels.counts import CODE, COMPRESSION, COUNTS, DISTINCT, EVERYTHING, FORMULA, REPEATS, SHAPES, Count
+from dataproc.kernels.formulas import count_formulas
 from dataproc.kernels.lists import base_language
 from dataproc.kernels.repeats import WRAP, keep_repeated, repeats, twice_median_length
 from dataproc.kernels.walk import walk
@@ -110,6 +112,10 @@ def measure(data, offsets, row, giant, languages, wanted, t, x, nlogn, out, entr
                 return row, code
         if wanted & COMPRESSION:
             counts[Count.COMPRESSED] = compressed_size(data, start, end, x.matches)
+        if wanted & CODE:
+            count_code(data, start, end, counts)
+        if wanted & FORMULA:
+            count_formulas(data, start, end, counts)
         row += 1
     return row, s.OK
 

@@ -1,10 +1,11 @@
-"""Presets: named lists of rules, read from presets.yaml, with thresholds that a pipeline may change, also for single languages."""
+"""Presets: named lists of rules, read from presets.yaml, with thresholds that a pipeline may change, also for single languages
+and domains."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,36 +71,83 @@ def _rule(name: str, rule: Mapping[str, Any], source: str) -> Rule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The rules in use, and for some languages their own form of them."""
+    """The rules in use, and for some languages and domains their own form of them."""
 
     rules: tuple[Rule, ...]
     by_language: Mapping[str, tuple[Rule, ...]]
+    by_domain: Mapping[str, RuleSet] = field(default_factory=dict)
 
-    def of(self, language: str | None) -> tuple[Rule, ...]:
-        """The rules for a document of a language (`en`, or `en-gb`, which falls back to `en`)."""
+    def of(self, language: str | None, domain: str | None = None) -> tuple[Rule, ...]:
+        """The rules for a document of a language (`en`, or `en-gb`, which falls back to `en`) and a domain label."""
+        if domain in self.by_domain:
+            return self.by_domain[domain].of(language)
         if language is None:
             return self.rules
         found = self.by_language.get(language) or self.by_language.get(base_language(language)) or self.rules
         return tuple(rule for rule in found if base_language(language) not in rule.not_for)
 
+    def every(self) -> tuple[Rule, ...]:
+        """All rules of all domains, each once, as they are for no language in particular."""
+        return tuple(dict.fromkeys([*self.rules, *(rule for rules in self.by_domain.values() for rule in rules.rules)]))
+
+    def languages(self) -> set[str]:
+        """Languages for which some rule is another one, or none."""
+        own = (set(rules.by_language) for rules in (self, *self.by_domain.values()))
+        return set().union(*own, *(rule.not_for for rule in self.every()))
+
     def signals(self) -> tuple[str, ...]:
         """The signals that any of the rules looks at, in their order."""
-        return tuple(dict.fromkeys(rule.signal for rule in self.rules))
+        return tuple(dict.fromkeys(rule.signal for rule in self.every()))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Presets by name, thresholds by `preset.rule` (None: switched off), and the same for single languages. use: None for the presets
+    that other documents have."""
+
+    use: tuple[str, ...] | None
+    changes: Mapping[str, float | None] = field(default_factory=dict)
+    by_language: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
 
 def select(
-    use: tuple[str, ...], changes: Mapping[str, float | None], by_language: Mapping[str, Mapping[str, float | None]] | None = None
+    use: tuple[str, ...],
+    changes: Mapping[str, float | None],
+    by_language: Mapping[str, Mapping[str, float | None]] | None = None,
+    by_domain: Mapping[str, Selection] | None = None,
 ) -> RuleSet:
-    """The rules of the presets in use, with thresholds changed by `preset.rule` (None: switched off), for all or for one language.
-    Raises ValueError for a name that is none, and for a threshold that no value of its signal can break."""
+    """The rules of the presets in use, with thresholds changed for all, for one language or for the documents of one domain. A domain
+    with presets of its own has nothing of the others' changes. Raises ValueError for a name that is none, for a threshold that no value
+    of its signal can break, and for a domain that changes nothing."""
+    whole = _select(Selection(use, changes, by_language or {}), "")
+    domains = {}
+    for domain, own in (by_domain or {}).items():
+        where = f"by_domain.{domain}"
+        if own.use is None and not own.changes and not own.by_language:
+            raise ValueError(f"{where}: nothing is changed: give it use, set or by_language, or leave it out")
+        if own.use is None:
+            languages = {
+                language: {**(by_language or {}).get(language, {}), **own.changes, **own.by_language.get(language, {})}
+                for language in {**(by_language or {}), **own.by_language}
+            }
+            _select(Selection(use, own.changes, own.by_language), where)  # so that an error says where it was written
+            own = Selection(use, {**changes, **own.changes}, languages)
+        domains[domain] = _select(own, where)
+    return RuleSet(whole.rules, whole.by_language, domains)
+
+
+def _select(selection: Selection, where: str) -> RuleSet:
     rules: dict[str, Rule] = {}
-    for preset in use:
+    place = f"{where}." if where else ""
+    for preset in selection.use:
         if preset not in presets():
-            raise ValueError(unknown_key(preset, list(presets())).replace("unknown key", "unknown preset").replace("valid keys", "presets"))
+            message = unknown_key(preset, list(presets()), where)
+            raise ValueError(message.replace("unknown key", "unknown preset").replace("valid keys", "presets"))
         rules |= {rule.name: rule for rule in presets()[preset]}
-    rules = _changed(rules, changes, use, "set")
+    rules = _changed(rules, selection.changes, selection.use, f"{place}set")
     languages = {
-        language: tuple(_changed(rules, own, use, f"by_language.{language}").values()) for language, own in (by_language or {}).items()
+        language: tuple(_changed(rules, own, selection.use, f"{place}by_language.{language}").values())
+        for language, own in selection.by_language.items()
     }
     return RuleSet(tuple(rules.values()), languages)
 

@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dataproc.kernels.counts import COMPRESSION, DISTINCT, LINE_COPIES, PARAGRAPH_COPIES, PHRASES, REPEATS, SENTENCES, SHAPES, STOPS
+from dataproc.kernels.counts import (
+    CODE,
+    COMPRESSION,
+    DISTINCT,
+    FORMULA,
+    LINE_COPIES,
+    PARAGRAPH_COPIES,
+    PHRASES,
+    REPEATS,
+    SENTENCES,
+    SHAPES,
+    STOPS,
+)
 from dataproc.kernels.lists import STOP_WORDS, base_language
 
 if TYPE_CHECKING:
@@ -61,6 +73,12 @@ def _marks(name: str) -> Callable[[Counts], np.ndarray]:
     return formula
 
 
+def _mean_line_length(counts: Counts) -> np.ndarray:
+    """Characters that are no line feeds over lines, blank ones too."""
+    characters, lines = (counts["CHARACTERS"] - counts["NEWLINES"]).astype(np.float64), counts["ALL_LINES"].astype(np.float64)
+    return np.divide(characters, lines, out=np.zeros_like(characters), where=lines > 0)
+
+
 def _made() -> dict[str, Signal]:
     made = {
         "bytes": Signal(_count("BYTES")),
@@ -102,6 +120,19 @@ def _made() -> dict[str, Signal]:
         "uppercase_fraction": Signal(_ratio("UPPERS", "ALPHAS", 1.0), 1),
         "compression_ratio": Signal(_ratio("COMPRESSED", "BYTES"), 1, COMPRESSION),
         "longest_repeat": Signal(_count("LONGEST_REPEAT"), needs=REPEATS),
+        "alphabetic_character_fraction": Signal(_ratio("ALPHAS", "CHARACTERS"), 1),
+        "alphanumeric_character_fraction": Signal(_ratio(("ALPHAS", "DIGITS"), "CHARACTERS"), 1),
+        "all_lines": Signal(_count("ALL_LINES"), needs=CODE),
+        "longest_line": Signal(_count("LONGEST_LINE"), needs=CODE),
+        "mean_line_length": Signal(_mean_line_length, needs=CODE),
+        "comment_line_fraction": Signal(_ratio("COMMENT_LINES", "LINES"), 1, CODE),
+        "generated_marks": Signal(_count("GENERATED_MARKS"), needs=CODE),
+        "generated_marks_starcoder": Signal(_count("STARCODER_GENERATED_MARKS"), needs=CODE),
+        "xml_declarations": Signal(_count("XML_DECLARATIONS"), needs=CODE),
+        "encoded_fraction": Signal(_ratio("ENCODED_BYTES", "BYTES"), 1, CODE),
+        "longest_encoded": Signal(_count("LONGEST_ENCODED"), needs=CODE),
+        "formulas": Signal(_count("FORMULAS"), needs=FORMULA),
+        "formula_fraction": Signal(_ratio("FORMULA_CHARACTERS", "CHARACTERS"), 1, FORMULA),
     }
     for unit, needs in (("LINE", LINE_COPIES), ("PARAGRAPH", PARAGRAPH_COPIES)):
         for kind in ("DUPLICATE", "COPIED"):

@@ -34,9 +34,11 @@ _SEGMENT = 1_000_000  # ftfy cuts longer lines
 
 class CleanConfig(StrictModel):
     """`drop_lines`: c4 (the line rules of C4), boilerplate (cookie banners, share buttons and the like), refinedweb (counters, one-word,
-    number and upper-case lines); the lines of the last two are in kernels/frame_lines.yaml."""
+    number and upper-case lines); the lines of the last two are in kernels/frame_lines.yaml. `keep_math`: formulas (kernels/formulas.py)
+    are not mended and keep what looks like citation marks, and lines with one are not dropped; white space is put in order in them, too."""
 
     fix_unicode: bool = True
+    keep_math: bool = False
     drop_lines: tuple[Literal["c4", "boilerplate", "refinedweb"], ...] = ()
 
 
@@ -53,15 +55,17 @@ class Clean(Stage):
 
     def open(self, context: StageContext) -> None:
         self._heartbeat = context.heartbeat
-        clean(pa.array(["a"]), self.config.fix_unicode, lambda: None)  # compiles the kernels before the clock of a batch runs
+        clean(
+            pa.array(["a"]), self.config.fix_unicode, keep_math=self.config.keep_math
+        )  # compiles the kernels before the clock of a batch runs
 
     def process(self, batch):
-        texts = clean(batch.column("text"), self.config.fix_unicode, self._heartbeat)
+        texts = clean(batch.column("text"), self.config.fix_unicode, self._heartbeat, self.config.keep_math)
         if self.config.drop_lines:
             from dataproc.kernels.edit import edited
             from dataproc.kernels.tidy import tidied
 
-            result = edited(texts, self.config.drop_lines)
+            result = edited(texts, self.config.drop_lines, self.config.keep_math)
             before, texts = texts, tidied(result.texts)
             batch = set_column(batch, SIGNAL_PREFIX + "cut_line_fraction", _share(result.cut, result.lines))
             for name, unit in (("cut_character_fraction", "characters"), ("cut_word_fraction", "words")):
@@ -77,10 +81,10 @@ def _share(part: np.ndarray, whole: np.ndarray) -> pa.Array:
     return pa.array(np.divide(part, whole, out=np.zeros_like(part), where=whole > 0), pa.float64())
 
 
-def clean(column: pa.Array, fix_unicode: bool, heartbeat: Callable[[], None] = lambda: None) -> pa.Array:
+def clean(column: pa.Array, fix_unicode: bool, heartbeat: Callable[[], None] = lambda: None, keep_math: bool = False) -> pa.Array:
     """A column's texts with Unicode mended (when asked), line ends as \\n, control characters out, Unicode spaces as spaces, no trailing
     white space, at most one blank line in a row; `large_string`, a null text is an empty one. The ideographic space stays: it is part
-    of Chinese and Japanese typesetting."""
+    of Chinese and Japanese typesetting. keep_math: formulas are not mended."""
     from dataproc.kernels.tidy import suspicious, tidied
 
     column = pc.fill_null(column, "").cast(pa.large_string())
@@ -89,7 +93,7 @@ def clean(column: pa.Array, fix_unicode: bool, heartbeat: Callable[[], None] = l
         if len(rows):
             mended = []
             for text in column.take(pa.array(rows)).to_pylist():
-                mended.append(mend(text))
+                mended.append(mend_around_formulas(text) if keep_math else mend(text))
                 heartbeat()
             flags = np.zeros(len(column), bool)
             flags[rows] = True
@@ -97,23 +101,38 @@ def clean(column: pa.Array, fix_unicode: bool, heartbeat: Callable[[], None] = l
     return tidied(column)
 
 
-def clean_text(text: str, fix_unicode: bool = True) -> str:
+def clean_text(text: str, fix_unicode: bool = True, keep_math: bool = False) -> str:
     """`clean` of one text."""
-    return clean(pa.array([text]), fix_unicode)[0].as_py()
+    return clean(pa.array([text]), fix_unicode, keep_math=keep_math)[0].as_py()
 
 
-def mend(text: str) -> str:
-    """What ftfy makes of a text, with ftfy asked only about the lines that it might change: it works line by line and is slow."""
+def mend_around_formulas(text: str) -> str:
+    """`mend` of what stands between the formulas of a text; the "less than" of a formula does not make the text HTML."""
+    from dataproc.kernels.formulas import formula_spans
+
+    data = text.encode()
+    parts, position, html = [], 0, False
+    for start, end in [*formula_spans(data), (len(data), len(data))]:
+        between = data[position:start].decode()
+        parts += [mend(between, html), data[start:end].decode()]
+        html |= "<" in between
+        position = end
+    return "".join(parts)
+
+
+def mend(text: str, html: bool = False) -> str:
+    """What ftfy makes of a text, with ftfy asked only about the lines that it might change: it works line by line and is slow. html: the
+    text is known to be HTML, in which entities stand for themselves."""
     lines = text.split("\n")
     if max(map(len, lines)) >= _SEGMENT:
-        return ftfy.fix_text(text, _FTFY)
-    # From the first line with a "<" on the text is taken for HTML, in which entities stand for themselves.
-    html = next((number for number, line in enumerate(lines) if "<" in line), len(lines))
+        return ftfy.fix_text(text, _FTFY_HTML if html else _FTFY)
+    # From the first line with a "<" on the text is taken for HTML.
+    html_from = 0 if html else next((number for number, line in enumerate(lines) if "<" in line), len(lines))
     last = len(lines) - 1
     for number, line in enumerate(lines):
         if _may_change(line):
             feed = "" if number == last else "\n"
-            fixed = ftfy.fix_text(line + feed, _FTFY if number < html else _FTFY_HTML)
+            fixed = ftfy.fix_text(line + feed, _FTFY if number < html_from else _FTFY_HTML)
             lines[number] = fixed.removesuffix(feed)
     return "\n".join(lines)
 

@@ -21,11 +21,12 @@ _KEYS = {
     "creator": "author",
     "datePublished": "date",
     "description": "description",
+    "license": "licence_url",
 }
 
 
 def json_ld_meta(page: str) -> dict[str, str]:
-    """title, author, date, description and sitename, as far as an article or page object states them; the first counts."""
+    """title, author, date, description, licence_url and sitename, as far as an article or page object states them; the first counts."""
     meta: dict[str, str] = {}
     if "ld+json" not in page:
         return meta

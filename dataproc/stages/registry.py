@@ -17,6 +17,7 @@ BUILT_IN = {
     "safety": "dataproc.stages.safety:Safety",
     "pii": "dataproc.stages.pii:Pii",
     "quality": "dataproc.stages.quality:Quality",
+    "licence": "dataproc.stages.licence:Licence",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
     "near_dedup": "dataproc.stages.near_dedup:NearDedup",
     "keep_rate": "dataproc.stages.keep_rate:KeepRate",

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import AfterValidator, model_validator
 
 from dataproc.documents import SIGNAL_PREFIX
-from dataproc.rules.presets import EDIT_SIGNALS, Rule, select
+from dataproc.rules.presets import EDIT_SIGNALS, Rule, RuleSet, Selection, select
 from dataproc.rules.signals import SIGNALS, compute
 from dataproc.stages.base import Stage, StageContext, StageResult, Verdict, set_column
 from store.strict_yaml import StrictModel, unknown_key
@@ -27,19 +27,35 @@ def _known_signal(name: str) -> str:
 EDITED_BEFORE = "put clean before it with drop_lines, for example `- clean: {drop_lines: [refinedweb]}`"
 
 
+class DomainRules(StrictModel):
+    """The rules of one domain. `use`: its own presets, with nothing of what is set for the others; without it the others' presets, with
+    what `set` and `by_language` change in them."""
+
+    use: tuple[str, ...] | None = None
+    set: dict[str, float | None] = {}
+    by_language: dict[str, dict[str, float | None]] = {}
+
+
 class RulesConfig(StrictModel):
     """`use`: presets, in the order in which their rules are tried. `set`: thresholds by `preset.rule`, null switches a rule off;
-    `by_language`: the same for documents of one language. `signals`: signals to keep beside those that the rules look at, or `all`."""
+    `by_language`: the same for documents of one language. `by_domain`: rules for the documents of one domain label. `signals`: signals
+    to keep beside those that the rules look at, or `all`."""
 
     use: tuple[str, ...] = ("gopher_quality", "gopher_repetition")
     set: dict[str, float | None] = {}
     by_language: dict[str, dict[str, float | None]] = {}
+    by_domain: dict[str, DomainRules] = {}
     signals: tuple[Annotated[str, AfterValidator(_known_signal)], ...] = ()
 
     @model_validator(mode="after")
     def _known(self) -> RulesConfig:
-        select(self.use, self.set, self.by_language)
+        self.selected()
         return self
+
+    def selected(self) -> RuleSet:
+        """The rules that are meant. Raises ValueError for what names nothing or can never fire."""
+        domains = {name: Selection(own.use, own.set, own.by_language) for name, own in self.by_domain.items()}
+        return select(self.use, self.set, self.by_language, domains)
 
 
 class Rules(Stage):
@@ -47,11 +63,11 @@ class Rules(Stage):
 
     name = "rules"
     Config = RulesConfig
-    inputs = ("text", "language")
+    inputs = ("text", "language", "domain")
 
     def __init__(self, config: RulesConfig):
         super().__init__(config)
-        self.rules = select(config.use, config.set, config.by_language)
+        self.rules = config.selected()
         wanted = [name for name in self.rules.signals() if name not in EDIT_SIGNALS]
         self._signals = tuple(dict.fromkeys([*wanted, *(SIGNALS if ALL in config.signals else config.signals)]))
 
@@ -63,7 +79,7 @@ class Rules(Stage):
 
     def thresholds(self) -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
-        for rule in self.rules.rules:
+        for rule in self.rules.every():
             if rule.least is not None or rule.most is not None:
                 found.setdefault(rule.signal, []).append({"rule": rule.name, "min": rule.least, "max": rule.most})
         return found
@@ -76,24 +92,24 @@ class Rules(Stage):
         columns = compute(pc.fill_null(batch.column("text"), ""), self._signals, languages)
         for name, values in columns.items():
             batch = set_column(batch, SIGNAL_PREFIX + name, values)
-        return StageResult(batch, judge(self.rules.of, languages, batch))
+        return StageResult(batch, judge(self.rules, languages, batch.column("domain").to_pylist(), batch))
 
 
-def judge(rules_of: Any, languages: list[str | None], batch: pa.RecordBatch | pa.Table) -> list[Verdict]:
-    """A verdict for each row that breaks a rule, from the columns `signals.<name>`. rules_of: from a language to its rules."""
+def judge(rules: RuleSet, languages: list[str | None], domains: list[str | None], batch: pa.RecordBatch | pa.Table) -> list[Verdict]:
+    """A verdict for each row that breaks a rule, from the columns `signals.<name>`. languages, domains: of each row."""
     verdicts = []
-    by_language: dict[str | None, list[int]] = {}
-    for row, language in enumerate(languages):
-        by_language.setdefault(language, []).append(row)
-    groups: dict[tuple[Rule, ...], list[int]] = {}  # languages that have the same rules are looked at together
-    for language, rows in by_language.items():
-        groups.setdefault(rules_of(language), []).extend(rows)
-    signals = dict.fromkeys(rule.signal for rules in groups for rule in rules)
+    by_kind: dict[tuple[str | None, str | None], list[int]] = {}
+    for row, kind in enumerate(zip(languages, domains, strict=True)):
+        by_kind.setdefault(kind, []).append(row)
+    groups: dict[tuple[Rule, ...], list[int]] = {}  # kinds of documents that have the same rules are looked at together
+    for kind, rows in by_kind.items():
+        groups.setdefault(rules.of(*kind), []).extend(rows)
+    signals = dict.fromkeys(rule.signal for own in groups for rule in own)
     columns = {name: batch.column(SIGNAL_PREFIX + name).to_numpy(zero_copy_only=False) for name in signals}  # null as NaN, breaks nothing
-    for rules, rows in groups.items():
+    for own, rows in groups.items():
         chosen = np.array(sorted(rows))
         broken: dict[int, list[tuple[Rule, float, float]]] = {}
-        for rule in rules:
+        for rule in own:
             values = columns[rule.signal][chosen]
             for bad, limit in ((np.less, rule.least), (np.greater, rule.most)):
                 if limit is not None:

@@ -81,6 +81,7 @@ OLD = "{use: [gopher_quality], set: {gopher_quality.min_words: 10, gopher_qualit
         "{use: [gopher_quality], set: {gopher_quality.min_words: 10, gopher_quality.min_stop_words: null}, by_language: {de: {gopher_quality.min_words: 40}}}",
         "{use: [gopher_quality, gopher_repetition], set: {gopher_quality.min_words: 10, gopher_quality.min_stop_words: null}}",
         "{use: [gopher_quality], set: {gopher_quality.min_words: 10, gopher_quality.min_stop_words: 7}, signals: [word_entropy]}",
+        "{use: [gopher_quality], set: {gopher_quality.min_words: 10, gopher_quality.min_stop_words: null}, by_domain: {web: {set: {gopher_quality.min_words: 30}}}}",
     ],
 )
 def test_it_is_what_a_full_run_gives(folder, new):
@@ -135,6 +136,8 @@ def test_why_still_tells_the_story(folder):
             "cut_word_fraction is what a stage that cuts lines measures",
         ),
         ("{use: [gopher_qualty]}", "did you mean"),
+        (OLD[:-1] + ", by_domain: {web: {use: [code]}}}", "gopher_quality.min_words for the domain web: it would not apply"),
+        (OLD[:-1] + ", by_domain: {wed: {use: [code]}}}", 'unknown domain "wed": did you mean "web"'),
     ],
 )
 def test_what_would_need_texts_that_are_gone_is_refused(folder, new, says):
@@ -158,3 +161,33 @@ def test_signals_that_are_missing_come_from_the_texts_unless_a_later_stage_chang
     run_pipeline(str(path), str(folder / "store"), PlainLoop, quiet=True)
     with pytest.raises(ConfigError, match="its stage clean changed the texts after the rules"):
         again(folder, "web@v1", OLD.replace("[gopher_quality]", "[gopher_quality, c4]"))
+
+
+DOMAINS = "{use: [gopher_quality], set: {gopher_quality.min_words: 10, gopher_quality.min_stop_words: null}, by_domain: {books: {set: {gopher_quality.min_words: %d}}}}"
+
+
+def two_domains(folder: Path, label: str, rules: str) -> None:
+    path = Path(pipeline(folder, label, rules))
+    other = "{name: others, format: jsonl, path: others.jsonl, language_field: language, domain: books}"
+    path.write_text(path.read_text().replace("language_field: language}]", "language_field: language}, " + other + "]"))
+    run_pipeline(str(path), str(folder / "store"), PlainLoop, quiet=True)
+
+
+def test_a_domain_gets_stricter_rules_of_its_own(folder):
+    (folder / "others.jsonl").write_text(
+        "".join(json.dumps({"text": text(number, 15 + number) + f" {number}"}) + "\n" for number in range(20))
+    )
+    two_domains(folder, "v1", DOMAINS % 12)
+    two_domains(folder, "v2", DOMAINS % 25)
+    result = again(folder, "web@v1", DOMAINS % 25)
+    assert result["newly_dropped"] and open_version(str(folder / "store"), "web@v2").manifest["counts"] == result["counts"]
+    with pytest.raises(ConfigError, match="gopher_quality.min_words for the domain books: the threshold 12 would be 10"):
+        again(folder, "web@v1", OLD, "looser")
+
+
+def test_a_copy_in_another_domain_is_not_guessed_about(folder):
+    for name in ("lines", "others"):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps({"text": text(number, 15)}) + "\n" for number in range(8)))
+    two_domains(folder, "v1", DOMAINS % 12)
+    with pytest.raises(HeadraceError, match="its own domain is not the same"):
+        again(folder, "web@v1", DOMAINS % 25)

@@ -9,7 +9,19 @@ import unicodedata
 from collections import Counter
 
 from dataproc.kernels import unicode as u
-from dataproc.kernels.lists import BULLETS, CLOSERS, LOREM_IPSUM, POLICY_PHRASES, SHORT_LINE_CHARACTERS, STOP_WORDS, STRIPPED, TERMINALS
+from dataproc.kernels.formulas import ENVIRONMENTS
+from dataproc.kernels.lists import (
+    BULLETS,
+    CLOSERS,
+    GENERATED_MARKS,
+    LOREM_IPSUM,
+    POLICY_PHRASES,
+    SHORT_LINE_CHARACTERS,
+    STARCODER_GENERATED_MARKS,
+    STOP_WORDS,
+    STRIPPED,
+    TERMINALS,
+)
 
 _ASCII_LOWER = str.maketrans({chr(c): chr(c + 32) for c in range(65, 91)})
 
@@ -181,7 +193,81 @@ def count(text: str, language: str | None = None) -> dict[str, int]:
         found |= {f"COPIED_{name}S": copied["copied"], f"COPIED_{name}_CHARACTERS": copied["copied_characters"]}
     scripts = Counter(u.code_script(c) for c, b in zip(text, bits, strict=True) if b & u.ALPHA)
     found |= {f"SCRIPT_{name.upper()}": scripts[number] for number, name in enumerate((*u.SCRIPTS, "other"))}
-    return found | ngram_counts(words)
+    return found | ngram_counts(words) | code_counts(text.encode()) | formula_counts(text.encode())
+
+
+_HEX = rb"[0-9a-fA-F]"
+_ITEM = rb"(?:\\x" + _HEX + rb"{2}|\\u" + _HEX + rb"{4}|(?<!\w)(?:0x)?" + _HEX + rb"{2}(?!\w))"
+_ITEMS = re.compile(_ITEM + rb"(?:[\x00-\x20,]*" + _ITEM + rb"){7,}")
+_RUN = re.compile(rb"[A-Za-z0-9+/=]+")
+_COMMENT = re.compile(rb"""//|/\*|#(?!\w)|\*(?:[\x00-\x20/]|\Z)|--(?:[\x00-\x20-]|\Z)|%(?:[%\x00-\x20]|\Z)|<!-|\"{3}|'{3}|;""")
+
+
+def _marks(data: bytes, lines: int, marks: tuple[str, ...]) -> int:
+    ends = [m.start() for m in re.finditer(rb"\n", data)]
+    first = min([10_000, len(data), *ends[lines - 1 : lines]])
+    return sum(data[i : i + len(mark)].lower() == mark.encode() for i in range(first) for mark in marks)
+
+
+def code_counts(data: bytes) -> dict[str, int]:
+    lines = data.split(b"\n")
+    lines = lines[:-1] if not lines[-1] else lines
+    encoded = longest = piece = i = 0
+    while i < len(data):
+        if (found := _ITEMS.match(data, i)) is None and (found := _RUN.match(data, i)):
+            run = found[0]
+            mixed = re.search(rb"[a-z]", run) and re.search(rb"[A-Z]", run)
+            if not (len(run) >= 64 and re.search(rb"\d", run) and (mixed or re.fullmatch(_HEX + rb"+", run))):
+                piece = piece if run == b"+" else 0  # a + alone divides pieces no more than a blank does
+                i = found.end()
+                continue
+        if found:
+            piece += len(found[0])
+            encoded += len(found[0])
+            longest = max(longest, piece)
+            i = found.end()
+        else:
+            piece = piece if data[i] in b" \t\r\n,\"'+\\" else 0
+            i += 1
+    return {
+        "ALL_LINES": len(lines),
+        "LONGEST_LINE": max((len(line.decode()) for line in lines), default=0),
+        "COMMENT_LINES": sum(_COMMENT.match(line.lstrip(bytes(range(33)))) is not None for line in lines),
+        "GENERATED_MARKS": _marks(data, 40, GENERATED_MARKS),
+        "STARCODER_GENERATED_MARKS": _marks(data, 5, STARCODER_GENERATED_MARKS),
+        "XML_DECLARATIONS": data[:100].count(b"<?xml version="),
+        "ENCODED_BYTES": encoded,
+        "LONGEST_ENCODED": longest,
+    }
+
+
+_FORMULAS = [
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        rb"\$\$(?!\$\$)(?:\\.|\$(?!\$)|[^\\$])+?\$\$",
+        rb"\$(?![\x00-\x20$])(?:\\.|(?!\n\n)[^\\$])*(?<![\x00-\x20])\$(?!\d)",
+        rb"\\\((?:\\[^()]|(?!\n\n)[^\\])*\\\)",
+        rb"\\\[(?:\\[^\[\]]|[^\\])*\\\]",
+        rb"\\begin\{((?:" + "|".join(ENVIRONMENTS).encode() + rb")\*?)\}(?:(?!\\(?:begin|end)\{\1\})(?:\\.|[^\\]))*\\end\{\1\}",
+    )
+]
+
+
+def formulas(data: bytes) -> list[tuple[int, int]]:
+    """(first byte, end) of every formula."""
+    found, i = [], 0
+    while i < len(data):
+        opens = data[i] in b"$\\" and not (i and (data[i - 1] in b"\\" or data[i - 1 : i + 1] == b"$$"))
+        match = next(filter(None, (p.match(data, i) for p in _FORMULAS)), None) if opens else None
+        if match:
+            found.append(match.span())
+        i = match.end() if match else i + 1
+    return found
+
+
+def formula_counts(data: bytes) -> dict[str, int]:
+    spans = formulas(data)
+    return {"FORMULAS": len(spans), "FORMULA_CHARACTERS": sum(len(data[a:b].decode()) for a, b in spans)}
 
 
 def u_counts():

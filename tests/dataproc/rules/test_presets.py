@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataproc.rules.presets import EDIT_SIGNALS, presets, select
+from dataproc.rules.presets import EDIT_SIGNALS, Selection, presets, select
 from dataproc.rules.signals import SIGNALS
 
 
@@ -53,3 +53,49 @@ def test_word_length_is_no_rule_where_a_word_is_a_letter():
 def test_a_change_that_means_nothing_is_refused(use, changes, by_language, says):
     with pytest.raises(ValueError, match=says):
         select(use, changes, by_language)
+
+
+def test_a_domain_has_presets_of_its_own_or_changes_those_of_all():
+    rules = select(
+        ("gopher_quality",),
+        {"gopher_quality.min_words": 30},
+        {"de": {"gopher_quality.min_words": 40}},
+        {
+            "code": Selection(("code",), {"code.max_longest_line": 500}),
+            "books": Selection(None, {"gopher_quality.max_words": 5_000_000}, {"de": {"gopher_quality.min_words": 70}}),
+            "raw": Selection(()),
+        },
+    )
+
+    def limits(language, domain):
+        found = {rule.name: rule for rule in rules.of(language, domain)}
+        return [(found[name].least, found[name].most) for name in ("gopher_quality.min_words", "gopher_quality.max_words")]
+
+    assert limits("en", "web") == [(30, None), (None, 100_000)] and limits("de", None) == [(40, None), (None, 100_000)]
+    assert limits("en", "books") == [(30, None), (None, 5_000_000)] and limits("de_at", "books") == [(70, None), (None, 5_000_000)]
+    code = rules.of("en", "code")
+    assert {rule.name.partition(".")[0] for rule in code} == {"code"} and rules.of("de", "code") == code
+    assert next(rule.most for rule in code if rule.name == "code.max_longest_line") == 500
+    assert rules.of("en", "raw") == ()
+    assert {"words", "longest_line"} <= set(rules.signals())
+
+
+def test_what_a_domain_sets_counts_after_what_a_language_sets_for_all():
+    rules = select(("c4",), {}, {"de": {"c4.min_sentences": 9}}, {"books": Selection(None, {"c4.min_sentences": 2})})
+    assert [rules.of("de", domain)[0].least for domain in ("web", "books")] == [9, 2]
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        (Selection(("cod",)), 'unknown preset "cod" in by_domain.code: did you mean "code"'),
+        (Selection(("code",), {"code.max_longest": 3}), "by_domain.code.set"),
+        (Selection(("code",), {"gopher_quality.min_words": 3}), r'by_domain.code.set.*add "gopher_quality" to use'),
+        (Selection(("code",), {"code.min_lines": 0}), "by_domain.code.set: code.min_lines: with the threshold 0 the rule can never fire"),
+        (Selection(None, {}, {"de": {"c4.min_sentences": 1}}), r'by_domain.code.by_language.de.*add "c4" to use'),
+        (Selection(None), "by_domain.code: nothing is changed"),
+    ],
+)
+def test_a_domain_that_means_nothing_is_refused(own, says):
+    with pytest.raises(ValueError, match=says):
+        select(("gopher_quality",), {}, {}, {"code": own})

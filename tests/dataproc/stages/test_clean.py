@@ -105,3 +105,41 @@ def test_what_is_cut_is_counted():
     assert result.batch.column("text").to_pylist() == ["A good line that ends.\n\nAnother good line!"]
     cut = {name: result.batch.column(f"signals.cut_{name}_fraction")[0].as_py() for name in ("line", "character", "word")}
     assert cut == pytest.approx({"line": 2 / 4, "character": 15 / len(text), "word": 3 / 11})
+
+
+MATH = [
+    "$f(x) = \\frac{1}{2}$",
+    "\\(a &lt; b \\)",
+    "\\[ x_{[1]} = Ã© \\]",
+    "\\begin{equation}\na &amp; b \\\\\n\\{ c \\}\n\\end{equation}",
+    "$$\n\\sum_{n=1}^{\\infty} a_n[1]\n$$",
+    "$漢[2]$",
+]
+
+
+@pytest.mark.parametrize("formula", MATH)
+@pytest.mark.parametrize("drop_lines", [[], ["c4"], ["boilerplate", "refinedweb"], ["c4", "boilerplate", "refinedweb"]])
+def test_formulas_stay_as_they_are(formula, drop_lines):
+    page = f"The sum is what it ever was.[1]\n{formula}\nwhere {formula} is found\n\nHome"
+    cleaned = run(Clean, texts(page), keep_math=True, drop_lines=drop_lines).batch.column("text")[0].as_py()
+    assert cleaned.count(formula) == 2
+    assert ("was.[1]" in cleaned) == ("c4" not in drop_lines) and ("Home" in cleaned) == (not drop_lines)
+
+
+def test_without_keep_math_formulas_are_lines_like_others():
+    page = "The sum is what it ever was.\n$$x_{[1]}$$\nIt is found here, too."
+    assert (
+        run(Clean, texts(page), drop_lines=["c4"]).batch.column("text")[0].as_py() == "The sum is what it ever was.\nIt is found here, too."
+    )
+
+
+def test_what_stands_between_formulas_is_mended():
+    assert clean_text("schÃ¶n $Ã©$ &amp; schÃ¶n", keep_math=True) == "schön $Ã©$ & schön"
+    assert clean_text("$a<b$ &amp; co", keep_math=True) == "$a<b$ & co"
+    assert clean_text("<b> $a$ &amp; co", keep_math=True) == "<b> $a$ &amp; co"
+
+
+@given(st.one_of(st.lists(SUSPICIOUS, max_size=40).map("".join), st.text(st.characters(exclude_categories=["Cs"]), max_size=60)))
+def test_a_text_without_formulas_is_cleaned_alike(text):
+    text = text.replace("$", "").replace("\\", "")
+    assert clean_text(text, keep_math=True) == clean_text(text)
