@@ -20,6 +20,7 @@ _WWW = np.frombuffer(b"www.", np.uint8)
 # How a line of a list may begin before its domain.
 _NULL_ADDRESS, _LOCAL_ADDRESS = np.frombuffer(b"0.0.0.0 ", np.uint8), np.frombuffer(b"127.0.0.1 ", np.uint8)
 WORD_SLOTS_PER_WORD = 4
+MOST_HOST_BYTES = 253  # of a name (RFC 1035, written out); a longer host is no name, and trying all its ends would take its length squared
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _host_end(data, at, end):
     stop = at
     while stop < end:
         c = _small(data[stop])
-        if not (_SMALL_A <= c <= _SMALL_Z or _ZERO <= c <= _NINE or c == _DOT or c == _DASH or c == _UNDERSCORE):
+        if not (_SMALL_A <= c <= _SMALL_Z or _ZERO <= c <= _NINE or c in (_DOT, _DASH, _UNDERSCORE)):
             break
         stop += 1
     last = stop
@@ -97,7 +98,7 @@ def _plain_host(data, at, end):
         return np.int64(-1), np.int64(-1)
     at += 3
     last, stop = _host_end(data, at, end)
-    if last == at or _looks_numeric(data, at, last):
+    if last == at or last - at > MOST_HOST_BYTES or _looks_numeric(data, at, last):
         return np.int64(-1), np.int64(-1)
     if stop < end and data[stop] == _COLON:  # a port, or else what stands here is a user
         stop += 1
@@ -189,6 +190,24 @@ def _list_lines(data, starts, ends):
         count += 1
         at = after
     return count
+
+
+@kernel
+def _gather(data, starts, ends, out, offsets):
+    at = np.int64(0)
+    for i in range(len(starts)):
+        for j in range(starts[i], ends[i]):
+            out[at] = data[j]
+            at += 1
+        offsets[i + 1] = at
+
+
+def gathered(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> TextBuffers:
+    """The spans data[start:end], one after another. starts, ends: (rows,) int64."""
+    out, offsets = np.empty(int((ends - starts).sum()), np.uint8), np.zeros(len(starts) + 1, np.int64)
+    with ready(_gather):
+        _gather(data, starts, ends, out, offsets)
+    return TextBuffers(out, offsets, np.zeros(len(starts), bool))
 
 
 def hashes(texts: TextBuffers) -> np.ndarray:
