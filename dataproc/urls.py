@@ -130,6 +130,7 @@ def registered_domain(host: str) -> str | None:
     return _suffixes(icann=False).privatesuffix(host)
 
 
+@functools.lru_cache(1 << 16)
 def is_registry(host: str) -> bool:
     """Whether names below a normal host are sold to anybody by a registry (`com`, `co.uk`), by the list's ICANN part."""
     return _suffixes(icann=True).publicsuffix(host, accept_unknown=False) == host

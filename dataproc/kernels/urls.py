@@ -4,6 +4,7 @@ looked at again in Python, so a hash that two texts share costs time and no page
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,9 +32,10 @@ class HashTable:
     keys: np.ndarray
     starts: np.ndarray
 
-    @property
-    def bits(self) -> int:
-        return (len(self.starts) - 1).bit_length() - 1
+    @functools.cached_property
+    def shift(self) -> np.uint64:
+        """How far to the right the first bits of a hash lie."""
+        return np.uint64(65 - (len(self.starts) - 1).bit_length())
 
 
 @kernel(inline=True)
@@ -155,6 +157,16 @@ def _may_hold_words(data, offsets, table, found):
 
 
 @kernel
+def _places(text, keys, starts, shift):
+    key = hash_span(text, 0, len(text))
+    first = _find(key, keys, starts, shift)
+    last = first
+    while 0 <= last < len(keys) and keys[last] == key:
+        last += 1
+    return first, last
+
+
+@kernel
 def _hashes(data, offsets, out):
     for row in range(len(out)):
         out[row] = hash_span(data, offsets[row], offsets[row + 1])
@@ -238,11 +250,18 @@ def word_table(keys: np.ndarray) -> np.ndarray:
     return table
 
 
+def places(text: bytes, table: HashTable) -> range:
+    """The places of a text's hash in the table."""
+    data = np.frombuffer(text, np.uint8)
+    with ready(_places):
+        return range(*_places(data, table.keys, table.starts, table.shift))
+
+
 def may_be_listed(urls: TextBuffers, table: HashTable) -> np.ndarray:
     """(rows,) bool: whether the host of a URL, or a domain it lies below, may have its hash in the table. An empty URL is in none."""
     found = np.empty(len(urls), bool)
     with ready(_may_be_listed):
-        _may_be_listed(urls.data, urls.offsets, table.keys, table.starts, np.uint64(64 - table.bits), found)
+        _may_be_listed(urls.data, urls.offsets, table.keys, table.starts, table.shift, found)
     return found
 
 
