@@ -1,8 +1,8 @@
 """What lists of a million domains cost: to load, a URL, and in memory, beside a plain Python set.
 
 usage: python -m benchmarks.urls [--domains 1000000] [--urls 1000000]
-Domains and URLs are made up, one URL in a hundred lies below a listed domain. Processor time of one core, best of three rounds; memory is private memory of a new
-process (what the index maps is shared between the workers of a machine).
+Domains and URLs are made up, one URL in a hundred lies below a listed domain. Processor time of one core, best of three
+rounds; memory is private memory of a new process (what the index maps is shared between the workers of a machine).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 import pyarrow as pa
@@ -99,7 +99,8 @@ class LabelDomain(Stage):
 
     def __init__(self, config: LabelDomainConfig):
         super().__init__(config)
-        self._counts: Counter[str] = Counter()
+        names = [*(_name(number, rule) for number, rule in enumerate(config.rules, 1)), DEFAULT, INPUT]
+        self._counts: Counter[str] = Counter(dict.fromkeys(names, 0))
         self._by_url = any(rule.ways[0] in _URL_KINDS for rule in config.rules)
         self._by_text = any(rule.model for rule in config.rules)
         if self._by_text:
@@ -207,9 +208,12 @@ class _ByModel(_Rule):
         return (ours, score) if ours else (None, None)
 
 
-def _made(number: int, rule: LabelRule, scratch: str | None) -> Any:
-    way = rule.ways[0]
-    name = f"{number} {way}"
+def _name(number: int, rule: LabelRule) -> str:
+    return f"{number} {rule.ways[0]}"
+
+
+def _made(number: int, rule: LabelRule, scratch: str | None) -> _Rule:
+    way, name = rule.ways[0], _name(number, rule)
     if way == "model":
         return _ByModel(name, rule, scratch)
     kinds = {"sources": _BySource, "domains": _ByDomain, "url_words": _ByWords, "url_pattern": _ByPattern}
