@@ -206,12 +206,11 @@ def _list_lines(data, starts, ends):
 
 @kernel
 def _gather(data, starts, ends, out, offsets):
-    at = np.int64(0)
     for i in range(len(starts)):
-        for j in range(starts[i], ends[i]):
-            out[at] = data[j]
-            at += 1
-        offsets[i + 1] = at
+        start, at, size = starts[i], offsets[i], ends[i] - starts[i]
+        for j in range(size):
+            out[at + j] = data[start + j]
+        offsets[i + 1] = at + size
 
 
 def gathered(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> TextBuffers:
@@ -233,9 +232,8 @@ def hashes(texts: TextBuffers) -> np.ndarray:
 def hash_table(keys: np.ndarray) -> HashTable:
     """Of sorted keys, about one in a bucket."""
     bits = max(1, int(len(keys)).bit_length())
-    edges = np.arange((1 << bits) + 1, dtype=np.float64) * 2.0 ** (64 - bits)
-    inner = edges[1:-1].astype(np.uint64)
-    return HashTable(keys, np.concatenate([[0], np.searchsorted(keys, inner), [len(keys)]]).astype(np.uint32))
+    counts = np.bincount((keys >> np.uint64(64 - bits)).astype(np.int64), minlength=1 << bits)
+    return HashTable(keys, np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32))
 
 
 def word_table(keys: np.ndarray) -> np.ndarray:
