@@ -240,12 +240,16 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
         first, second = (spec.cls.name for spec in wrong)
         raise ConfigError(f"{path}: {first} must come before {second}: the finer comparison is made of what the coarser one leaves")
     made: set[str] = set()
-    for spec, stage in zip(pipeline.record_stages, pipeline.make_stages(), strict=True):
+    inputs = [spec.name for spec in pipeline.inputs]
+    record_stages = list(zip(pipeline.record_stages, pipeline.make_stages(), strict=True))
+    for spec, stage in record_stages:
+        for name in stage.named_inputs():
+            if name not in inputs:
+                raise ConfigError(f"{path}: stage {spec.key}: {unknown_key(name, inputs).replace('key', 'input')}")
         for name, advice in stage.needed_signals().items():
             if name not in made:
                 raise ConfigError(f'{path}: stage "{spec.key}" needs the signal {name}: {advice}')
         made.update(stage.signals())
-    inputs = [spec.name for spec in pipeline.inputs]
     if pipeline.keep_rate and not any("quality" in spec.cls.outputs for spec in pipeline.record_stages):
         raise ConfigError(f"{path}: keep_rate keeps the best by quality, and no stage scores it: put quality before it")
     for spec in pipeline.global_stages:
@@ -256,10 +260,10 @@ def _check_order(pipeline: Pipeline, stages: list[StageSpec], path: str) -> None
     html = next((spec for spec in pipeline.inputs if SOURCES[spec.format].gives_payload), None)
     if html is None:
         return
-    for spec in pipeline.record_stages:
-        if "text" in spec.cls.outputs and "payload" in spec.cls.inputs:
+    for spec, stage in record_stages:
+        if "text" in stage.outputs and "payload" in stage.inputs:
             return
-        if "text" in spec.cls.inputs:
+        if "text" in stage.inputs:
             raise ConfigError(f'{path}: stage "{spec.key}" reads text, but input "{html.name}" gives HTML: put extract before it')
     raise ConfigError(f'{path}: input "{html.name}" gives HTML: add the stage extract')
 

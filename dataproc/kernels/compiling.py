@@ -153,4 +153,4 @@ def compiled_once() -> Iterator[None]:
 
 def ready(dispatcher: Any) -> contextlib.AbstractContextManager[None]:
     """Around a kernel's call: the first one in a process compiles it under the lock of `compiled_once`, later ones cost nothing."""
-    return contextlib.nullcontext() if dispatcher.signatures else compiled_once()
+    return contextlib.nullcontext() if dispatcher.overloads else compiled_once()

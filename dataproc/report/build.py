@@ -18,6 +18,7 @@ NAMES_SHOWN = 100  # of each grouping
 FILES_SHOWN = 200  # inputs and shards listed one by one
 SAMPLES_SHOWN = 800  # over all rules: with excerpts of 400 characters this bounds the page
 FEWEST_SAMPLES = 3
+LABELLING = "label_domain."  # how the measures of that stage begin: documents by the rule that decided
 ABOUT = ("name", "label", "digest", "kind", "owner", "created_at", "code_version", "config_digest", "plan_digest", "libraries")
 
 
@@ -51,6 +52,7 @@ def build_report(
         "samples": _samples(taken, samples),
         "timings": _timings(taken, timings),
         "savings": _savings(measures or {}),
+        "labelled": _labelled(measures or {}),
         "not_documents": dict(sorted(manifest.get("not_documents", {}).items())),
         "parents": manifest.get("parents", []),
         "inputs": _listed(manifest.get("inputs", [])),
@@ -248,6 +250,13 @@ def _savings(measures: dict[str, float]) -> dict[str, float] | None:
         return None
     mean = measures["extract.seconds"] / extracted
     return {"refused": int(refused), "extracted": int(extracted), "seconds_a_page": mean, "saved_seconds": refused * mean}
+
+
+def _labelled(measures: dict[str, float]) -> list[dict[str, Any]]:
+    """[{rule, documents}], rules in their order, then the default: by what documents got their domain label, before later stages."""
+    found = {key.removeprefix(LABELLING): int(count) for key, count in measures.items() if key.startswith(LABELLING) and count}
+    numbered = sorted((rule for rule in found if rule[0].isdigit()), key=lambda rule: int(rule.partition(" ")[0]))
+    return [{"rule": rule, "documents": found[rule]} for rule in [*numbered, *sorted(found.keys() - set(numbered))]]
 
 
 def _listed(entries: list[dict[str, Any]]) -> dict[str, Any]:

@@ -101,7 +101,16 @@ def sources(report: Report) -> Markup | None:
     outcome = table("What became of each source", columns, rows) if rows else None
     groups = [_group(report, key) for key in ("source", "domain", "language", "host")]
     kept = (h("h3", "Kept documents"), h("div", groups, class_="pair")) if report["counts"]["kept"] else h("p", "No document was kept.")
-    return section("composition", "Composition", outcome, kept)
+    return section("composition", "Composition", outcome, kept, _labelled(report.get("labelled", [])))
+
+
+def _labelled(found: list[dict[str, Any]]) -> Markup | None:
+    """By which rules documents got their domain label."""
+    if not found:
+        return None
+    total = sum(row["documents"] for row in found)
+    rows = [[row["rule"], row["documents"], _share(row["documents"], total)] for row in found]
+    return table("What gave the domain label", [Column("Rule"), Column("Documents", True), Column("Share", True)], rows)
 
 
 def _group(report: Report, key: str) -> Markup:

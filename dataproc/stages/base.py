@@ -75,6 +75,10 @@ class Stage(ABC):
         """Signals of earlier stages that this one looks at, as configured, each with what makes it, for the error when none does."""
         return {}
 
+    def named_inputs(self) -> tuple[str, ...]:
+        """Names of inputs that the configuration speaks of: each must be one of the pipeline's."""
+        return ()
+
     def thresholds(self) -> dict[str, list[dict[str, Any]]]:
         """Signal name -> [{rule, min, max}] as configured, for the report's histograms."""
         return {}

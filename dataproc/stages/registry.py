@@ -10,6 +10,7 @@ from store.strict_yaml import unknown_key
 
 BUILT_IN = {
     "url_filter": "dataproc.stages.url_filter:UrlFilter",
+    "label_domain": "dataproc.stages.label_domain:LabelDomain",
     "extract": "dataproc.stages.extract:Extract",
     "language": "dataproc.stages.language:Language",
     "clean": "dataproc.stages.clean:Clean",

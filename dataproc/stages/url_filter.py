@@ -1,77 +1,126 @@
-"""Cheap refusals by URL: lists of domains, allowed domains, words in the URL."""
+"""Cheap refusals by URL: lists of domains, paths and pages, category folders, adblock rules, words in the URL."""
 
 from __future__ import annotations
 
-import gzip
 import os
-import re
-import zlib
-from collections.abc import Iterator
-from typing import Annotated
-from urllib.parse import unquote
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ValidationInfo
+import numpy as np
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from dataproc.kernels.columns import TextBuffers, text_buffers
+from dataproc.kernels.urls import may_hold_words
 from dataproc.stages.base import Stage, StageContext, StageResult, Verdict
+from dataproc.stages.url_adblock import AdblockLists, installed
+from dataproc.stages.url_index import open_index
+from dataproc.stages.url_lists import UrlList, list_name, read_words
+from dataproc.stages.url_words import UrlWords, first_look, word_text
+from dataproc.urls import parse
 from store import files
-from store.errors import ConfigError
-from store.strict_yaml import DataFile, StrictModel, locate
+from store.strict_yaml import DataFile, ExistingFile, StrictModel, locate, unknown_key
 
 _LIST_ENDINGS = (".txt", ".gz", ".list", ".csv")
-_HOSTS_FILE_ADDRESSES = {"0.0.0.0", "127.0.0.1", "::1", "::"}
-# Scheme, user and password, host, port; then the path. As browsers read it: any number of slashes after http(s), either kind.
-_URL = re.compile(
-    r"\s*(?:https?:[/\\]*|(?:[a-z][a-z0-9+.-]*:)?//)?(?:[^/?#@\\]*@)*(\[[^\]/]*\]|[^/?#\\:]*)(?::[^/?#\\]*)?([^?#]*)", re.IGNORECASE
-)
-_WORD = re.compile(r"[^\W_]+")
-_WORD_ENDS = bytes(code if chr(code).isalnum() else 32 for code in range(256))  # for ASCII
-# A normalised host -> the paths that are listed on it; no path means the whole domain.
-Listed = dict[str, tuple[str, ...]]
+_CATEGORY_FILES = ("domains", "domains.gz", "urls", "urls.gz")
+
+
+def _named_file(value: str, info: ValidationInfo) -> DataFile | None:
+    """The file that a value names, if it is there. Raises ValueError for one that can only be a file and is not there."""
+    names_list = value.lower().endswith(_LIST_ENDINGS)
+    page = value.lower().startswith(("http://", "https://")) and not names_list  # `https://example.org/`: that domain
+    if not value.strip() or page:
+        return None
+    found = locate(value, (info.context or {}).get("base"))
+    if files.exists(found) and not (files.is_local(found) and os.path.isdir(found)):
+        return DataFile(found)
+    if names_list or not files.is_local(value):
+        raise ValueError(f"file not found: {value}")
+    return None
 
 
 def _domain_or_file(value: str, info: ValidationInfo) -> str:
     """A file that lists domains (it must exist), or one domain."""
-    names_list = value.lower().endswith(_LIST_ENDINGS)
-    page = value.lower().startswith(("http://", "https://")) and not names_list  # `https://example.org/`: that domain
-    if value.strip() and not page:
-        found = locate(value, (info.context or {}).get("base"))
-        if files.exists(found) and not (files.is_local(found) and os.path.isdir(found)):
-            return DataFile(found)
-        if names_list or not files.is_local(value):
-            raise ValueError(f"file not found: {value}")
-    domain, path = split_url(value)
-    if path.strip("/") and "." not in domain:
+    if found := _named_file(value, info):
+        return found
+    address = parse(value.removeprefix("*."))
+    if address.path and "." not in address.host:
         raise ValueError(f"file not found: {value}")
-    if not domain or "." not in domain:
+    if "." not in address.host and not address.host.startswith("["):
         raise ValueError(f"{value!r} is neither a file nor a domain")
-    return domain + path.rstrip("/")
+    return address.host + address.path
 
 
-def _word(value: str) -> str:
+def _page_or_file(value: str, info: ValidationInfo) -> str:
+    """A file that lists URLs (it must exist), or one URL."""
+    if found := _named_file(value, info):
+        return found
+    if not value.lower().startswith(("http://", "https://")):
+        raise ValueError(f"{value!r} is neither a file nor a URL")
+    return value
+
+
+def _word_or_file(value: str, info: ValidationInfo) -> str:
+    """A file of words (it must exist), or one word."""
     if not value.strip():
         raise ValueError("a word is empty: it would match every URL")
+    if value.lower().endswith(_LIST_ENDINGS) and (found := _named_file(value, info)):
+        return found
     return value.strip().lower()
 
 
 DomainList = Annotated[str, AfterValidator(_domain_or_file)]
-UrlWord = Annotated[str, AfterValidator(_word)]
+PageList = Annotated[str, AfterValidator(_page_or_file)]
+UrlWord = Annotated[str, AfterValidator(_word_or_file)]
 
 
 class UrlFilterConfig(StrictModel):
     """Domains are given one by one or as files: a domain a line, `#` comments, hosts-file lines, .gz. A domain means its subdomains
-    too; an entry with a path (`example.org/adult`) means what lies under that path."""
+    too; an entry with a path (`example.org/adult`) means what lies under that path. In files a registry's suffix (`co.uk`) means that
+    host alone. `categories`: `{folder: DIR, use: [adult]}`, each a folder with files `domains` and `urls`."""
 
     block_domains: tuple[DomainList, ...] = ()
     allow_domains: tuple[DomainList, ...] = ()  # when given, only these pass
-    block_url_words: tuple[UrlWord, ...] = ()
+    block_urls: tuple[PageList, ...] = ()  # pages: host, path and query
+    categories: dict[str, tuple[ExistingFile, ...]] = {}  # by name: its files
+    adblock_lists: tuple[ExistingFile, ...] = ()
+    block_url_words: tuple[UrlWord, ...] = ()  # one is enough
+    soft_url_words: tuple[UrlWord, ...] = ()  # so many distinct ones are needed:
+    soft_words_needed: int = Field(2, ge=1)
+
+    @field_validator("categories", mode="before")
+    @classmethod
+    def _folders(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("folder"), str):
+            return value
+        if unknown := sorted(set(value) - {"folder", "use"}):
+            raise ValueError(unknown_key(str(unknown[0]), ["folder", "use"]))
+        if not isinstance(value.get("use"), list) or not value["use"]:
+            raise ValueError("name the categories that are used, for example use: [adult]")
+        folder = locate(value["folder"], (info.context or {}).get("base"))
+        return {str(name): _category_files(folder, str(name)) for name in value["use"]}
+
+    @field_validator("adblock_lists")
+    @classmethod
+    def _matcher(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if value and not installed():
+            raise ValueError("adblock-style lists need the extra adblock: pip install headrace[adblock]")
+        return value
+
+
+def _category_files(folder: str, name: str) -> list[str]:
+    paths = [files.join(folder, name, file) for file in _CATEGORY_FILES]
+    found = [path for path in paths if files.exists(path)]
+    if not found:
+        raise ValueError(f"category {name}: neither domains nor urls in {files.join(folder, name)}")
+    return found
 
 
 class UrlFilter(Stage):
     """Drops records by their URL, before anything is paid for their content. Records without a URL pass; one whose URL has no host
     passes too, unless `allow_domains` is given.
 
-    Rules: blocked_domain, not_allowed_domain, blocked_word. A word is found in the percent-decoded URL in any case, where no letter or
-    digit touches it: `porn` finds /PORN/ and free-porn.example, but not /pornography or /popcorn.
+    Rules, in the order in which they are tried: blocked_domain, blocked_category, blocked_url, not_allowed_domain, adblock, blocked_word,
+    soft_words. A word is found in the percent-decoded URL in any case, where no letter or digit touches it: `porn` finds /PORN/ and
+    free-porn.example, but not /pornography or /popcorn.
     """
 
     name = "url_filter"
@@ -79,108 +128,70 @@ class UrlFilter(Stage):
     inputs = ("url",)
 
     def open(self, context: StageContext) -> None:
-        self._blocked = load_domains(self.config.block_domains)
-        self._allowed = load_domains(self.config.allow_domains)
-        self._words = UrlWords(self.config.block_url_words)
+        config = self.config
+        blocked = (*domain_lists("blocked_domain", config.block_domains), *_category_lists(config), *_page_lists(config))
+        self._blocked = open_index(blocked) if blocked else None
+        self._allowed = open_index(domain_lists("allowed", config.allow_domains)) if config.allow_domains else None
+        self._adblock = AdblockLists(config.adblock_lists) if config.adblock_lists else None
+        self._hard, self._soft = UrlWords(load_words(config.block_url_words)), UrlWords(load_words(config.soft_url_words))
+        self._table = first_look(self._hard, self._soft)
 
     def process(self, batch):
-        verdicts = []
-        for row, url in enumerate(batch.column("url").to_pylist()):
-            if url and (found := self._judge(url)):
-                verdicts.append(Verdict(row, found[0], detail={"matched": found[1]} if found[1] else {}))
+        column = batch.column("url")
+        rows = np.flatnonzero(self._may_be_refused(text_buffers(column))).tolist()
+        verdicts = [verdict for row in rows if (verdict := self._judge(row, column[row].as_py()))]
         return StageResult(batch, verdicts)
 
-    def _judge(self, url: str) -> tuple[str, str] | None:
-        """(rule, what matched) where the URL is refused."""
-        host, path = split_url(url)
-        if self._blocked and (match := match_domain(host, path, self._blocked)):
-            return "blocked_domain", match
-        if self.config.allow_domains and not match_domain(host, path, self._allowed):
-            return "not_allowed_domain", host
-        word = self._words.find((unquote(url) if "%" in url else url).lower())
-        return ("blocked_word", word) if word else None
+    def _may_be_refused(self, urls: TextBuffers) -> np.ndarray:
+        """(rows,) bool: False only where `_judge` would find nothing."""
+        given = urls.offsets[1:] > urls.offsets[:-1]
+        if self._allowed or self._adblock or self._table is None:
+            return given
+        found = np.zeros(len(urls), bool)
+        if self._blocked:
+            found |= self._blocked.may_match(urls)
+        if self._hard or self._soft:
+            found |= may_hold_words(urls, self._table)
+        return found & given
+
+    def _judge(self, row: int, url: str) -> Verdict | None:
+        """Why a URL is refused."""
+        address = parse(url)
+        if self._blocked and (match := self._blocked.match(address)):
+            return Verdict(row, match.list.rule, detail=_detail(match.entry, match.list.name))
+        if self._allowed and not self._allowed.match(address):
+            return Verdict(row, "not_allowed_domain", detail=_detail(address.host))
+        if self._adblock and (found := self._adblock.match(address)):
+            return Verdict(row, "adblock", detail=_detail(*found))
+        text = word_text(url) if self._hard or self._soft else ""
+        if self._hard and (word := self._hard.find(text)):
+            return Verdict(row, "blocked_word", detail=_detail(word))
+        if self._soft and len(words := self._soft.distinct(text)) >= self.config.soft_words_needed:
+            return Verdict(row, "soft_words", float(len(words)), float(self.config.soft_words_needed), {"matched": words})
+        return None
 
 
-def split_url(url: str) -> tuple[str, str]:
-    """(normalised host, path) of a URL, also of one without a scheme. The host is empty where there is none."""
-    found = _URL.match(url)
-    return normal_host(found[1]), found[2]
+def _detail(matched: str, name: str = "") -> dict[str, Any]:
+    return {"matched": matched} | ({"list": name} if name else {}) if matched else {}
 
 
-def normal_host(host: str) -> str:
-    """Lower case, Unicode names as punycode, without a trailing dot or a leading `www.`."""
-    if "%" in host:
-        host = unquote(host)
-    host = host.strip().lower()
-    if not host.isascii():
-        try:
-            host = host.encode("idna").decode("ascii")
-        except UnicodeError:  # no valid name (a label too long, a forbidden character): compared as it is written
-            return host
-    return host.rstrip(".").removeprefix("www.")
+def domain_lists(rule: str, items: tuple[str, ...]) -> tuple[UrlList, ...]:
+    """The lists of a setting: the entries that stand in it, then its files."""
+    written = tuple(item for item in items if not isinstance(item, DataFile))
+    lists = (UrlList(rule, list_name(item), item) for item in items if isinstance(item, DataFile))
+    return (*([UrlList(rule, "", written)] if written else []), *lists)
 
 
-def match_domain(host: str, path: str, listed: Listed) -> str | None:
-    """The listed entry that a host is, or is below, and that its path lies under."""
-    while host:
-        paths = listed.get(host)
-        if paths is not None:
-            if not paths:
-                return host
-            under = next((p for p in paths if path == p or path.startswith(p + "/")), None)
-            if under:
-                return host + under
-        _, _, host = host.partition(".")
-    return None
+def _category_lists(config: UrlFilterConfig) -> tuple[UrlList, ...]:
+    return tuple(
+        UrlList("blocked_category", f"{name}/{list_name(path)}", path) for name, paths in config.categories.items() for path in paths
+    )
 
 
-def load_domains(entries: tuple[str, ...]) -> Listed:
-    """All domains that the entries (domains, or DataFiles that list them) name. Raises ConfigError for a file that is not a list."""
-    listed: Listed = {}
-    for entry in entries:
-        for item in _read_list(entry) if isinstance(entry, DataFile) else (entry,):
-            host, path = split_url(item)
-            path = path.rstrip("/")
-            if not path:
-                listed[host] = ()
-            elif listed.get(host) != ():
-                listed[host] = (*listed.get(host, ()), path)
-    listed.pop("", None)
-    return listed
+def _page_lists(config: UrlFilterConfig) -> tuple[UrlList, ...]:
+    return tuple(UrlList(one.rule, one.name, one.source, pages=True) for one in domain_lists("blocked_url", config.block_urls))
 
 
-def _read_list(url: str) -> Iterator[str]:
-    data = files.read_bytes(url)
-    try:
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-    except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise ConfigError(f"url_filter: {url} is not a list of domains (text or gzip): {error}") from error
-    for line in text.splitlines():
-        words = re.split(r"[\s,;]+", line.split("#", 1)[0].strip())
-        if words[0] in _HOSTS_FILE_ADDRESSES:
-            yield from words[1:]
-        elif words[0]:
-            yield words[0].strip("|^*").lstrip(".")  # also *.example.org and ||example.org^
-
-
-class UrlWords:
-    """Finds words in a URL where no letter or digit touches an end of them that is itself a letter or digit."""
-
-    def __init__(self, words: tuple[str, ...]):
-        self._plain = frozenset(word for word in words if word.isalnum())
-        parts = []
-        for word in sorted(set(words) - self._plain, key=lambda word: (-len(word), word)):
-            before = r"(?<![^\W_])" if word[0].isalnum() else ""
-            after = r"(?![^\W_])" if word[-1].isalnum() else ""
-            parts.append(before + re.escape(word) + after)
-        self._others = re.compile("|".join(parts)) if parts else None
-
-    def find(self, url: str) -> str | None:
-        """The first word found in a lower-case URL."""
-        if self._plain:
-            # A set of the URL's own words is several times as fast as one regular expression with all listed words.
-            words = url.encode().translate(_WORD_ENDS).decode().split() if url.isascii() else _WORD.findall(url)
-            if not self._plain.isdisjoint(words):
-                return next(word for word in words if word in self._plain)
-        found = self._others.search(url) if self._others else None
-        return found[0] if found else None
+def load_words(items: tuple[str, ...]) -> tuple[str, ...]:
+    """Words that are written in a setting and those of its files."""
+    return tuple(word for item in items for word in (read_words(item) if isinstance(item, DataFile) else [item]))
