@@ -16,7 +16,6 @@ from collections import Counter, defaultdict
 from importlib import resources
 from pathlib import Path
 
-
 from dataproc.fasttext_model import LABEL, load_model, one_line
 from dataproc.sources.base import Record
 from dataproc.stages.base import StageContext

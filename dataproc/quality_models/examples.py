@@ -21,12 +21,10 @@ from dataproc.sources.base import Damaged, InputSpec, ReadReport, Record
 from dataproc.sources.registry import make_source, plan_input
 from dataproc.stages.base import StageContext
 from dataproc.stages.language import Language, LanguageConfig
-from dataproc.stages.url_filter import split_url
 from dataproc.text_hash import content_hashes
+from dataproc.urls import parse, registered_domain
 from store.errors import CheckFailed, ConfigError
 
-# Second-level names under which countries give out domains: there three labels make a site.
-_SECOND_LEVELS = frozenset("ac co com edu go gob gov gouv ltd me mil ne net nom or org plc sch".split())
 _PERMUTATIONS = 128
 _ALL_PAIRS, _STAR = 16, 1000  # as near_dedup compares the members of a bucket
 _UNIT_BYTES = 1 << 26
@@ -55,14 +53,9 @@ class Examples:
 
 
 def site_of(url: str) -> str:
-    """The site that a URL or host belongs to: the last two labels of its host, three under a country's second level. Where hosts of one
-    domain belong to many people (blogs) they still count as one site: that costs nothing, a site on both sides would."""
-    host, _ = split_url(url)
-    host = host.rsplit(":", 1)[0] if host.count(":") == 1 else host
-    labels = host.split(".")
-    if len(labels) < 3 or all(label.isdigit() for label in labels):
-        return host
-    return ".".join(labels[-3:] if len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVELS else labels[-2:])
+    """The site that a URL belongs to: the registered domain of its host by the public suffix list, the host itself where it has none."""
+    host = parse(url).host
+    return registered_domain(host) or host
 
 
 def read_examples(config: TrainingFile) -> tuple[Examples, dict[str, Any]]:

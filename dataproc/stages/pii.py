@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import AfterValidator, Field, model_validator
 
 from dataproc.documents import SIGNAL_PREFIX
