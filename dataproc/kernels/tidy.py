@@ -83,6 +83,11 @@ def _not_composed(character: str) -> bool:
     return unicodedata.combining(character) != 0 or not unicodedata.is_normalized("NFC", character)
 
 
+def may_compose(character: str) -> bool:
+    """Whether a text with this character may not be composed (NFC)."""
+    return character in _composing() or _not_composed(character)
+
+
 @kernel
 def _entity(data, i, end):
     """Whether an HTML entity begins at the & at byte i: &, perhaps #, 1 to 24 letters or digits, a semicolon."""

@@ -14,6 +14,8 @@ BUILT_IN = {
     "language": "dataproc.stages.language:Language",
     "clean": "dataproc.stages.clean:Clean",
     "rules": "dataproc.stages.rules:Rules",
+    "safety": "dataproc.stages.safety:Safety",
+    "pii": "dataproc.stages.pii:Pii",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
     "near_dedup": "dataproc.stages.near_dedup:NearDedup",
     "keep_rate": "dataproc.stages.keep_rate:KeepRate",
