@@ -112,7 +112,8 @@ def _digit(data, i, end):
 
 @kernel(inline=True)
 def _separator(data, i, end):
-    """Bytes of the mark at byte i that may stand between digits: space - . / ( ) and their typographic forms; 0: none."""
+    """Bytes of the mark at byte i that may stand between digits: space - . / ( ), their typographic forms, marks of no width and of
+    direction; 0: none."""
     b = data[i]
     if b == 32 or b == 45 or b == 46 or b == 47 or b == 40 or b == 41:
         return 1
@@ -120,7 +121,7 @@ def _separator(data, i, end):
         return 2
     if b == 0xE2 and i + 2 < end and data[i + 1] == 0x80:
         c = data[i + 2]
-        if 0x80 <= c <= 0x8A or 0x90 <= c <= 0x93 or c == 0xAF:
+        if 0x80 <= c <= 0x93 or c == 0xAF:
             return 3
     return 0
 
@@ -265,6 +266,16 @@ def _add(out, count, what, row, start, end):
     return count + 1
 
 
+@kernel(inline=True)
+def _begins_00(data, i, end):
+    """Whether the group of digits data[i:end] begins with two zeros."""
+    value, width = _digit(data, i, end)
+    if value != 0 or i + width >= end:
+        return False
+    value, width = _digit(data, i + width, end)
+    return value == 0 and width > 0
+
+
 @kernel
 def _numbers(data, start, i, end, row, wanted, first, last, marks, digits, out, count):
     """Books what may stand in the run of digits at byte i. Returns (candidates, byte after the run)."""
@@ -297,7 +308,7 @@ def _numbers(data, start, i, end, row, wanted, first, last, marks, digits, out, 
             plus = np.int64(-1)
         if plus >= 0 and not (plus > start and (_alnum(data[plus - 1]) or data[plus - 1] == 43)):
             count = _add(out, count, PHONE_AT, row, plus - start, stop - start)
-        elif plus < 0 and total >= 10 and _digit(data, i, end)[0] == 0 and last[0] - i > 1 and data[i + 1] == 48 and not _joined(before):
+        elif plus < 0 and total >= 10 and _begins_00(data, i, last[0]) and not _joined(before):
             count = _add(out, count, PHONE_AT, row, i - start, stop - start)
     if wanted & NUMBERS_WANTED and total >= _LEAST_DIGITS:
         count = _add(out, count, NUMBER_AT, row, i - start, stop - start)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,27 +11,25 @@ import pyarrow as pa
 from dataproc.kernels.candidates import At, Finder, Want, prefixes
 from dataproc.kernels.columns import from_buffers, text_buffers
 from dataproc.pii.addresses import ipv4_at, ipv6_at
+from dataproc.pii.allowed import Allowed
 from dataproc.pii.emails import email_at
 from dataproc.pii.ibans import iban_at
 from dataproc.pii.national import NationalIds
 from dataproc.pii.phones import National, international_at
-from dataproc.pii.reading import Find
-from dataproc.pii.secrets import SHAPES, secret_at
-
-Kind = Literal["secret", "email", "iban", "card", "national_id", "ip", "phone"]
-# Of finds that overlap the one of the earlier kind stays: the surer a kind's own check, the earlier it comes.
-KINDS: tuple[Kind, ...] = ("secret", "email", "iban", "card", "national_id", "ip", "phone")
-_RANK = {kind: rank for rank, kind in enumerate(KINDS)}
+from dataproc.pii.reading import KINDS, Find, Kind
+from dataproc.pii.secrets import SHAPES, passwords, secret_at
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is looked for: kinds, countries whose telephone numbers are known without a country code, names of national numbers."""
+    """What is looked for: kinds (person and location are not found here), countries whose telephone numbers are known without a country
+    code, names of national numbers; and what is left as it is."""
 
     kinds: tuple[Kind, ...] = KINDS
     countries: tuple[str, ...] = ()
     national_ids: tuple[str, ...] = ()
     public_only: bool = True
+    allowed: Allowed = Allowed((), (), ())
 
 
 class Detector:
@@ -41,7 +37,8 @@ class Detector:
 
     def __init__(self, settings: Settings):
         kinds = set(settings.kinds)
-        self._public_only = settings.public_only
+        self._public_only, self._allowed = settings.public_only, settings.allowed
+        self._passwords = "password" in kinds
         self._national = National(settings.countries) if settings.countries and "phone" in kinds else None
         self._ids = NationalIds(settings.national_ids) if settings.national_ids and "national_id" in kinds else None
         wanted = Want(0)
@@ -56,8 +53,6 @@ class Detector:
         """Row -> finds in order of their places, without overlaps, for the rows that have any. column: `string` or `large_string`; a find's
         places are bytes of the row's UTF-8."""
         seen = self._finder.candidates(column)
-        if not len(seen.what):
-            return {}
         part = text_buffers(column)
         found: dict[int, list[Find]] = {}
         rows, firsts = np.unique(seen.rows, return_index=True)
@@ -66,10 +61,18 @@ class Detector:
             made: list[Find] = []
             for what, start, end in zip(*(values[first:last].tolist() for values in (seen.what, seen.starts, seen.ends)), strict=True):
                 made += self._looked_at(raw, what, start, end)
-            if made:
-                found[row] = without_overlaps(made)
+            self._keep(found, row, raw, made)
+            heartbeat()
+        for row in range(len(part)) if self._passwords else ():
+            raw = part.data[part.offsets[row] : part.offsets[row + 1]].tobytes()
+            self._keep(found, row, raw, [*found.get(row, ()), *passwords(raw)])
             heartbeat()
         return found
+
+    def _keep(self, found: dict[int, list[Find]], row: int, raw: bytes, made: Sequence[Find]) -> None:
+        """Books the finds of a text, without overlaps and what is allowed."""
+        if kept := without_overlaps([find for find in made if not self._allowed.holds(raw, find)]):
+            found[row] = kept
 
     def _looked_at(self, raw: bytes, what: int, start: int, end: int) -> list[Find]:
         """What really stands at a candidate."""
@@ -93,13 +96,19 @@ class Detector:
 
 def without_overlaps(found: Sequence[Find]) -> list[Find]:
     """Of finds that overlap the one of the earlier kind in KINDS stays, then the one that begins earlier, then the longer."""
-    kept: list[tuple[int, int, str]] = []
-    for kind, start, end in sorted(set(found), key=lambda find: (_RANK[find.kind], find.start, -find.end)):
-        place = bisect_left(kept, (start, end, ""))
-        before = place == 0 or kept[place - 1][1] <= start
-        if before and (place == len(kept) or kept[place][0] >= end):
-            kept.insert(place, (start, end, kind))
-    return [Find(kind, start, end) for start, end, kind in kept]
+    kept: list[Find] = []
+    kinds = {find.kind for find in found}
+    for kind in (kind for kind in KINDS if kind in kinds):
+        place = last = 0
+        fresh = []
+        for find in sorted((find for find in found if find.kind == kind), key=lambda find: (find.start, -find.end)):
+            while place < len(kept) and kept[place].end <= find.start:
+                place += 1
+            if find.start >= last and (place == len(kept) or kept[place].start >= find.end):
+                fresh.append(find)
+                last = find.end
+        kept = sorted(kept + fresh, key=lambda find: find.start)
+    return kept
 
 
 def replaced(column: pa.Array, found: Mapping[int, Sequence[Find]], placeholders: Mapping[str, str]) -> pa.Array:

@@ -44,7 +44,7 @@ def international_at(raw: bytes, start: int, end: int) -> Find | None:
     if raw[end : end + 1].isalnum() or raw[end : end + 1] == b"_":
         end = groups_of(raw, start, end)[-1].start  # the last group belongs to a word
     groups = groups_of(raw, start, end)
-    plus = not raw[start : start + 1].isdigit()
+    plus = groups[0].start > start
     for count in range(min(len(groups), _MOST_GROUPS + 1), 0, -1):
         last = groups[count - 1].end
         # +49 (0)30: the trunk prefix is not dialled from abroad.

@@ -1,4 +1,4 @@
-"""Keys and tokens that their makers mark with a prefix, JSON web tokens, and private keys in PEM blocks."""
+"""Keys and tokens that their makers mark with a prefix, JSON web tokens, private keys in PEM blocks; and passwords by their names."""
 
 from __future__ import annotations
 
@@ -67,6 +67,25 @@ def secret_at(raw: bytes, start: int, number: int) -> Find | None:
     if shape.prefix == "eyJ":
         return Find("secret", start, found.end()) if _is_header(found[1]) else None
     return Find("secret", start, found.end()) if entropy(found[1]) >= LEAST_ENTROPY else None
+
+
+# `db_password = "..."`, `"apiKey": "..."`, `export TOKEN=...`: group 1 is the value.
+_ASSIGNED = re.compile(
+    rb"(?:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|token)[\"'\]]{0,2}[ \t]{0,4}(?:=>|:=|=|:)[ \t]{0,4}[\"'`]?"
+    rb"([^\s\"'`<>{}()\[\],;$]{8,200})",
+    re.IGNORECASE,
+)
+
+
+def passwords(raw: bytes) -> list[Find]:
+    """Values of at least eight bytes, with a letter and a digit and the entropy of a secret, that are assigned to a name which ends with
+    "password", "token" or the like."""
+    found = []
+    for match in _ASSIGNED.finditer(raw):
+        value = match[1].rstrip(b".:")
+        if len(value) >= 8 and re.search(rb"[0-9]", value) and re.search(rb"[A-Za-z]", value) and entropy(value) >= LEAST_ENTROPY:
+            found.append(Find("password", match.start(1), match.start(1) + len(value)))
+    return found
 
 
 def entropy(token: bytes) -> float:
