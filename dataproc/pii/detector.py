@@ -43,7 +43,8 @@ class Detector:
         self._ids = NationalIds(settings.national_ids) if settings.national_ids and "national_id" in kinds else None
         wanted = Want(0)
         for kind, want in (
-            ("email", Want.EMAIL), ("card", Want.CARD), ("ip", Want.IP), ("iban", Want.IBAN), ("phone", Want.PHONE), ("secret", Want.SECRET),
+            ("email", Want.EMAIL), ("card", Want.CARD), ("ip", Want.IP), ("iban", Want.IBAN), ("phone", Want.PHONE),
+            ("secret", Want.SECRET),
         ):  # fmt: skip
             wanted |= want if kind in kinds else Want(0)
         wanted |= Want.NUMBERS if self._national or self._ids else Want(0)
@@ -56,7 +57,7 @@ class Detector:
         part = text_buffers(column)
         found: dict[int, list[Find]] = {}
         rows, firsts = np.unique(seen.rows, return_index=True)
-        for row, first, last in zip(rows.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(seen.rows)], strict=True):
+        for row, first, last in zip(rows.tolist(), firsts.tolist(), np.append(firsts, len(seen.rows))[1:].tolist(), strict=True):
             raw = part.data[part.offsets[row] : part.offsets[row + 1]].tobytes()
             made: list[Find] = []
             for what, start, end in zip(*(values[first:last].tolist() for values in (seen.what, seen.starts, seen.ends)), strict=True):

@@ -19,8 +19,9 @@ _PLAIN |= dict.fromkeys((0xA0, 0x2007, 0x2009, 0x202F), " ") | dict.fromkeys((0x
 
 class NationalId(Protocol):
     """A plug-in, named `package.module:Class` in the pipeline file and made without arguments. pattern: a regular expression over ASCII
-    of at most 24 characters, at least four of them digits; valid: whether what it matched is such a number. Digits and typographic marks of other
-    scripts are handed to both as ASCII. May have `bare` and `words`, as StandardId."""
+    of at most 24 characters, with six digits in a run of digits (spaces and marks between them) or four in a word of letters and digits;
+    valid: whether what it matched is such a number. Digits and typographic marks of other scripts are handed to both as ASCII. May have
+    `bare` and `words`, as StandardId."""
 
     pattern: str
 

@@ -24,6 +24,7 @@ _DATE = re.compile(r"(?:\d{4}\D\d{1,2}\D\d{1,2}|\d{1,2}\D\d{1,2}\D(?:19|20)\d\d)
 _GROUP = re.compile(rb"(?:[0-9]|\xd9[\xa0-\xa9]|\xdb[\xb0-\xb9]|\xe0[\xa5\xa7][\xa6-\xaf]|\xef\xbc[\x90-\x99])+")
 _MOST_GROUPS = 7
 _LONGEST = 15  # digits of a number with its country code (ITU-T E.164)
+_BYTE_BEFORE, _BYTE_AFTER = re.compile(rb"\b[0-9a-fA-F]{2}[ \n]+$"), re.compile(rb"[ \n]+[0-9a-fA-F]{2}\b")
 _TRUNK = re.compile(rb"\(0\)")
 _NORTH_AMERICA = "1"
 
@@ -44,6 +45,8 @@ def international_at(raw: bytes, start: int, end: int) -> Find | None:
     if raw[end : end + 1].isalnum() or raw[end : end + 1] == b"_":
         end = groups_of(raw, start, end)[-1].start  # the last group belongs to a word
     groups = groups_of(raw, start, end)
+    if not groups:  # all of it was a word's
+        return None
     plus = groups[0].start > start
     for count in range(min(len(groups), _MOST_GROUPS + 1), 0, -1):
         last = groups[count - 1].end
@@ -118,11 +121,16 @@ class National:
                 written = _written(digits, groups[g : h + 1], region)
                 if written is None:
                     continue
-                if not written and named is None:
+                if named is None:
                     named = _NAMED.search(text_before(raw, start)) is not None
-                if (written or named) and _valid(digits, region):
+                if (named or (written and not _in_dump(raw, start, groups[h].end))) and _valid(digits, region):
                     return h
         return -1
+
+
+def _in_dump(raw: bytes, start: int, end: int) -> bool:
+    """Whether bytes in hexadecimal stand around a number: then it is a few of them."""
+    return _BYTE_BEFORE.search(raw, max(0, start - 4), start) is not None or _BYTE_AFTER.match(raw, end, end + 4) is not None
 
 
 def _written(digits: str, groups: list[Group], region: str) -> bool | None:

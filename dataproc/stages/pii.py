@@ -86,7 +86,8 @@ class PresidioConfig(StrictModel):
 class PiiConfig(StrictModel):
     """`find`: the kinds to look for. `action` for all of them, `actions` for some: replace (by a placeholder), drop (the document, where
     it has more than `max_matches`, 0 when none is given; what is found in others is replaced), count (only a signal). `max_matches`: the
-    most of a kind that a document may have, whatever the action. What `allow` names is none: texts, domains of e-mail addresses, networks."""
+    most of a kind that a document may have, whatever the action. What `allow`, `allow_domains` (of e-mail addresses) and `allow_networks`
+    name is none."""
 
     find: tuple[Kind, ...] = ()
     action: Action = "replace"
