@@ -18,6 +18,7 @@ BUILT_IN = {
     "safety": "dataproc.stages.safety:Safety",
     "pii": "dataproc.stages.pii:Pii",
     "quality": "dataproc.stages.quality:Quality",
+    "perplexity": "dataproc.stages.perplexity:Perplexity",
     "licence": "dataproc.stages.licence:Licence",
     "exact_dedup": "dataproc.stages.exact_dedup:ExactDedup",
     "near_dedup": "dataproc.stages.near_dedup:NearDedup",
